@@ -123,7 +123,7 @@ pub struct Boot {
     pub address: SocketAddr,
     /// Certificates and keys.
     pub pki: Arc<Pki>,
-    /// The certificate that other members see; `None` outside a cluster.
+    /// The certificate that other members see. `None` outside a cluster.
     pub peers: Option<Arc<PeerPki>>,
     /// Authenticates requests.
     pub authenticator: Arc<Authenticator>,
@@ -141,7 +141,7 @@ pub struct Boot {
     pub admission: Arc<Configuration>,
     /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,
-    /// Measures what is asked before the server is complete.
+    /// The meter of all metrics. Webhooks count in it before the server is complete.
     pub meter: Arc<Meter>,
     /// Tells when to stop.
     pub drain: Drain,
@@ -272,7 +272,7 @@ impl Boot {
     }
 }
 
-/// Returns the node authorizer: the rules of the role of nodes, apart from those that depend on the node's pods.
+/// Returns the node authorizer. It decides by the relations of objects to nodes, and by the rules of the role of nodes.
 fn nodes(store: &Store) -> Result<Nodes, BootError> {
     let rules = bootstrap::node_role().map_err(StartError::Discovery)?;
     Ok(Nodes::new(Box::new(StoreRelations::new(store)), Rule::list(&rules)))
@@ -285,7 +285,7 @@ fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) 
 }
 
 /// Returns which requests without credentials are allowed. Flags allow none in mode AlwaysAllow, as in the reference:
-/// anyone who reaches the port could do everything.
+/// otherwise anyone who reaches the port could do everything.
 fn anonymous(config: &Config, authentication: &Authentication, is_open: bool) -> Anonymous {
     if let Some(stated) = &authentication.anonymous {
         return stated.clone();
@@ -298,7 +298,7 @@ fn anonymous(config: &Config, authentication: &Authentication, is_open: bool) ->
 }
 
 fn store_options(config: &Config, peers: Option<&PeerPki>) -> Result<Options, PkiError> {
-    // Every kubelet lists and watches the pods of its own node; an index keeps that from reading all pods.
+    // Every kubelet lists and watches the pods of its own node. With an index this does not read all pods.
     let pods = TableOptions { indexes: vec!["spec.nodeName".into()], ..TableOptions::default() };
     let mut tables = BTreeMap::from([(TableId::new("pods"), pods)]);
     for (resource, shards) in config.shards.iter() {
@@ -346,7 +346,7 @@ fn server_url(config: &Config, address: SocketAddr) -> String {
     format!("https://{}", SocketAddr::new(config.advertised(), address.port()))
 }
 
-/// Renews certificates when it is time; checks at a fixed interval.
+/// Renews certificates when they are due, for ever. Checks them at a fixed interval.
 async fn renew(pki: Arc<Pki>, peers: Option<Arc<PeerPki>>) {
     loop {
         actix_web::rt::time::sleep(RENEWAL_CHECK_INTERVAL).await;

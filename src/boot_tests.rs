@@ -185,7 +185,7 @@ async fn watches_of_a_server_that_is_alone_go_on() {
     let (begin, drain) = Drain::new();
     let (sender, standing) = tokio::sync::watch::channel(Standing::Member);
     let streams = drain.or_removed(standing);
-    // Its sender is dropped.
+    // A server that is alone drops the sender.
     drop(sender);
     let early = tokio::time::timeout(Duration::from_millis(50), streams.clone().begun()).await;
     assert!(early.is_err(), "nothing has begun to drain");

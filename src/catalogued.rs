@@ -41,8 +41,8 @@ pub fn stored_kind(resource: &'static Resource) -> Ref<Kind> {
     }
 }
 
-/// Returns group and plural name of the stored form of a built-in resource; `None` if there is none. Without a group,
-/// the core group comes first, as in kubectl.
+/// Returns group and plural name of the stored form of a built-in resource. Returns `None` if there is none. Without a
+/// group, the core group comes first, as in kubectl.
 pub fn stored_resource(group: Option<&str>, name: &str) -> Option<(&'static str, &'static str)> {
     let is_asked = |resource: &&Resource| resource.name == name && group.is_none_or(|group| resource.group == group);
     let is_stored = |resource: &&'static Resource| {

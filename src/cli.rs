@@ -196,14 +196,14 @@ fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
     done.map_or_else(|error| fail(&error, FAILED), |()| ExitCode::SUCCESS)
 }
 
-/// Turns off log targets at which libraries log errors that are none: broken connections, with which any client could
-/// fill the log; requests that a group refused, which their senders report; and groups that stopped with the server. A
-/// filter that names them turns them on.
+/// Turns off log targets to which libraries write errors that need no attention: broken connections, with which any
+/// client could fill the log; requests that a group refused, which their senders report; and groups that stopped with
+/// the server. A filter that names a target turns it on.
 const NO_ERRORS: &str = "actix_http::h1=off,actix_http::h2=off,h2=off,rustls=off,\
                          openraft::raft::raft_inner=off,openraft::raft::api::management=off";
 
 /// Sends the log to standard error, in the configured format and with the configured filter. Then warns of environment
-/// variables that look like options but are none.
+/// variables that look like options but name none.
 fn trace(config: Config) -> Result<Config, ConfigError> {
     let filter = EnvFilter::try_new(format!("{NO_ERRORS},{}", config.log_level))
         .map_err(|error| ConfigError::Invalid { option: "log-level", why: error.to_string() })?;
@@ -250,7 +250,7 @@ async fn serve(config: Config) -> Result<(), BootError> {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// The process whose end stops the server too, once.
+    /// The process whose end also stops the server. `None` if no process does, or once it has ended.
     parent: Option<Parent>,
 }
 

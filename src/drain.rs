@@ -36,8 +36,8 @@ impl Drain {
         *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
     }
 
-    /// Returns a drain that has also begun while this replica is removed from its cluster. Must be called in a runtime
-    /// that can spawn tasks.
+    /// Returns a drain that follows this one, and that has also begun as long as this replica is removed from its
+    /// cluster. Must be called in a runtime that can spawn tasks.
     pub fn or_removed(&self, mut standing: watch::Receiver<Standing>) -> Self {
         let (begin, either) = watch::channel(*self.0.borrow());
         let mut stage = self.0.clone();
@@ -58,7 +58,7 @@ impl Drain {
 
     /// Waits until the stop has begun.
     pub async fn begun(mut self) {
-        // A dropped handle means the same.
+        // An error means that the handle was dropped, which also begins the stop.
         let _ = self.0.wait_for(|stage| *stage == Stage::Begun).await;
     }
 }

@@ -36,7 +36,7 @@ pub struct FlagFiles {
     pub authentication: Authentication,
     /// The authorizers as they are configured.
     pub authorizers: Authorizers,
-    /// The authorizers.
+    /// The authorizers in the order in which they are asked.
     pub chain: Chain,
     /// The webhook that is asked about tokens.
     pub token_webhook: Option<TokenWebhook>,

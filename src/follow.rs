@@ -26,7 +26,7 @@ pub enum Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Returns the present object; `None` if it was deleted, or this is no object.
+    /// Returns the object of this step in its present state. `None` if it was deleted, or if the step has no object.
     pub fn live(&self) -> Option<&Arc<Object>> {
         match self {
             Seen::Present(object) => Some(object),
@@ -35,7 +35,7 @@ impl Seen<'_> {
         }
     }
 
-    /// Returns the last state of an object that was deleted, else `None`.
+    /// Returns the last state of the object that this step deleted. `None` if it deleted none.
     pub fn deleted(&self) -> Option<&Arc<Object>> {
         match self {
             Seen::Changed(change) if change.object().is_tombstone() => Some(change.object()),

@@ -2,7 +2,8 @@
 
 mod cli;
 
-/// A write allocates and frees trees of hundreds of small parts, a third of its cost with the system's allocator.
+/// A write allocates and frees trees of hundreds of small parts. With the system's allocator this would be a third of
+/// its cost.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

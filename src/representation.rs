@@ -113,7 +113,7 @@ pub fn table_version(version: &str) -> printing::Version {
     if version == "v1" { printing::Version::V1 } else { printing::Version::V1Beta1 }
 }
 
-/// Returns what makes table rows of the objects of a resource.
+/// Returns the printer of the table rows of a resource.
 pub fn rows(served: &Served) -> &dyn printing::Rows {
     static OTHERS: printing::Printer = printing::Printer::of(printing::name_and_creation);
     if let Some(custom) = &served.custom {
@@ -122,7 +122,7 @@ pub fn rows(served: &Served) -> &dyn printing::Rows {
     builtin_rows(served).unwrap_or(&OTHERS)
 }
 
-/// Returns what makes table rows of the objects of a built-in resource; `None` if the resource has no columns of its
+/// Returns the printer of the table rows of a built-in resource. Returns `None` if the resource has no columns of its
 /// own.
 pub fn builtin_rows(served: &Served) -> Option<&'static printing::Printer> {
     let (group, name) = (served.group(), &*served.resource.name);
@@ -148,7 +148,7 @@ pub fn partial(object: &Value, version: &str) -> Value {
     value!({"kind": "PartialObjectMetadata", "apiVersion": (format!("meta.k8s.io/{version}")), "metadata": metadata})
 }
 
-/// Returns the name by which the reference's errors call a kind's internal type.
+/// Returns the name of a kind's internal type, as the reference's errors state it.
 pub fn internal_name(served: &Served) -> String {
     let package = match served.stored.group.as_ref() {
         "" => "core",

@@ -64,15 +64,15 @@ pub fn tree(object: &Object) -> ApiResult<Value> {
     value::read(object.bytes()).map_or_else(|| value(object), Ok)
 }
 
-/// Returns the cause in the error of a list for an object that cannot be decoded; `None` if it can.
+/// Returns the cause in the error of a list for an object that cannot be decoded. Returns `None` if it can.
 pub fn cause(object: &Object) -> Option<Cause> {
     let why = json::check(object.bytes()).err()?;
     let (reason, message) = ("UnexpectedServerResponse".into(), described(object, &why));
     Some(Cause { reason, message, field: place(object) })
 }
 
-/// Returns the value, or `None` if the object cannot be decoded, for code that scans many objects and skips unsound
-/// ones. [`prove`] has already logged the error.
+/// Returns the value that was read, for code that scans many objects and skips unsound ones. Returns `None` if the
+/// object cannot be decoded. [`prove`] has already logged the error.
 pub fn others<T>(read: ApiResult<T>) -> Option<T> {
     read.ok()
 }

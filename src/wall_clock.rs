@@ -10,13 +10,14 @@ pub fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// Returns the same time in the form that objects use; 1970 for a clock before that.
+/// Returns the time of this machine's clock in the form that objects use. Returns the beginning of 1970 for an earlier
+/// time.
 pub fn timestamp() -> Timestamp {
     let since = now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp { seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX), nanos: since.subsec_nanos() }
 }
 
-/// Returns the same time as a text in RFC 3339, with whole seconds.
+/// Returns the time of this machine's clock as a text in RFC 3339, with whole seconds.
 pub fn text() -> String {
     timestamp().to_string()
 }

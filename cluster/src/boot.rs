@@ -59,7 +59,8 @@ pub(crate) async fn run(
     let wal = running.wal.clone();
     actix::spawn(close_on_demand(tables.clone()));
     let background_task = options.background_task.as_ref().map(|background_task| actix::spawn(background_task()));
-    // Revisions that clients saw before the last stop must become visible again soon, also to readers that do not ask.
+    // Revisions that clients saw before the last stop must become visible again soon, even if no reader asks a group to
+    // close.
     tables.demand();
     let placement = running.placement.clone();
     let succession = running
@@ -209,9 +210,9 @@ impl<'a> LocalReplica<'a> {
         Exchange::new(self.identity.clone(), placement.clone(), groups.clone(), peer_view.clone(), belongs)
     }
 
-    /// Gives this replica a cluster id if it was a single replica until now and is to have others. This must happen
-    /// before it talks to them: without a cluster id they would take it for an empty replica and found a new cluster
-    /// with it.
+    /// Gives this replica a cluster id if it was a single replica until now and will be one of several. This happens
+    /// before it talks to the others: they would take a replica without a cluster id for an empty one, and found a new
+    /// cluster with it.
     fn begin_cluster(&self, wal: &Wal) -> Result<(), OpenError> {
         let was_alone = self.identity.get().cluster.is_empty() && wal.state(wal.group(DEFAULT_GROUP)).last.is_some();
         if self.membership.is_some() && was_alone {
@@ -230,7 +231,8 @@ impl<'a> LocalReplica<'a> {
         alone::describe(groups, &own).await
     }
 
-    /// Returns the reaction to the loss of acknowledged writes: this replica never votes again, and ends the process.
+    /// Returns the function to call when this replica has lost acknowledged writes. It records that the replica must
+    /// never vote again, and ends the process.
     fn when_lost(&self, on_fatal: Arc<dyn Fn(&str) + Send + Sync>) -> Arc<dyn Fn() + Send + Sync> {
         let identity = self.identity.clone();
         Arc::new(move || {
@@ -241,7 +243,7 @@ impl<'a> LocalReplica<'a> {
         })
     }
 
-    /// Listens for other replicas. `None` on a store without a membership.
+    /// Listens for other replicas. Returns `None` for a store without a membership.
     fn listen(
         &self,
         network: &Arc<dyn Network>,

@@ -48,7 +48,7 @@
 //! - This replica among the others: `replica`
 //! - The store: `boot`, `backup`, `store`, `members`, `preferences`, `shards`
 
-/// Whether the code is to make this mistake on purpose. True only in a simulation that must find the mistake.
+/// Whether the code makes this mistake on purpose. True only in a simulation that must find the mistake.
 #[cfg(test)]
 macro_rules! seeded {
     ($bug:ident) => {

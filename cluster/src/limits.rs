@@ -87,14 +87,14 @@ pub const BACKUP_CHUNK_BYTES: usize = 256 << 10;
 pub const BACKUP_CHUNK_BYTES_MAX: usize = 64 << 20;
 /// How long the state from which a backup is taken is held. A backup that takes longer is abandoned.
 pub const BACKUP_TIMEOUT: Duration = Duration::from_secs(900);
-/// How often a backup is started again because its revision left the history before it could be held.
+/// Attempts to start a backup. An attempt fails if its revision leaves the history before it can be held.
 pub const BACKUP_ATTEMPTS: usize = 16;
 /// Chunks of a backup whose objects are written at the same time while it is restored.
 pub const RESTORE_CHUNKS_IN_FLIGHT: usize = 16;
 /// Bytes appended to a group's log after which a new snapshot of it is written, unless its objects take more.
 pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
-/// When the log of all groups has grown to this multiple of the bytes after which a group's own entries cause a
-/// snapshot, a group whose old entries keep segments from being deleted writes a snapshot.
+/// The bytes of the log of all groups that one group keeps from being freed count, divided by this, as if the group had
+/// appended them since its last snapshot.
 pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 /// Log entries that are applied together.
 pub const APPLY_ENTRIES_MAX: usize = 64;
@@ -223,8 +223,8 @@ pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
 /// Interval at which a replica checks which others are there, and exchanges what leaders have to tell.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
-/// Silence of another replica after which its groups consider it missing, and groups that rest because they believe it
-/// to be there wake. Longer than [`ELECTION_TIMEOUT`] keeps others from voting.
+/// Silence of another replica after which its groups consider it missing. A group that rests because it believes the
+/// replica to be there wakes then. This exceeds the part of [`ELECTION_TIMEOUT`] in which other replicas do not vote.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
 /// How far ahead of the clock a revision assigned by others must be before the clock is advanced to it. A group that
 /// assigns more than 1,024 revisions per millisecond for a while gets ahead of the clock by itself.
@@ -237,8 +237,8 @@ pub const CLOCK_DRIFT_PARTS: u64 = 8;
 pub const CLOCK_ABSENCE_MAX: Duration = Duration::from_secs(10);
 /// How long a replica may take to answer what its clock shows before it is considered unreachable.
 pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long another replica must reach more members than this leader does before it is to lead instead: when a member
-/// comes or goes, not all replicas notice at once.
+/// How long another replica must reach more members than this leader does before it leads instead: when a member comes
+/// or goes, not all replicas notice at once.
 pub const REACHES_FEWER_PATIENCE: Duration = Duration::from_millis(500);
 /// How long no majority of the members is reachable before this is logged.
 pub const MAJORITY_PATIENCE: Duration = Duration::from_secs(3);
@@ -250,7 +250,8 @@ pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 pub const REST_AFTER: Duration = Duration::from_secs(3);
 /// How often a leader looks for groups that can rest.
 pub const REST_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which a replica that was told that it is no member asks again. The replica that admits it tells it.
+/// Interval at which a replica that was told that it is not a member asks again. When it is admitted again, the replica
+/// that admits it tells it so.
 pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long other replicas may take to agree that groups rest. Meanwhile these groups send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
@@ -277,8 +278,8 @@ pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a write or a read waits for a group to have a leader before it fails.
 pub const LEADER_WAIT: Duration = Duration::from_secs(4);
-/// How often a change of members or leaders is sent again, to the then leader of the group. Such a change may take
-/// long.
+/// Searches for the leader of a group during one change of its members or leader. An attempt that took long, such as to
+/// let a new member catch up, is followed by a new search.
 pub const LEADER_SEARCHES_MAX: u32 = 8;
 /// How long a question to the leader of a group may take before it is asked again.
 pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -296,7 +297,7 @@ pub const OUTLOOK_INTERVAL: Duration = Duration::from_secs(1);
 pub const MEMBERS_FOUND_MAX: usize = 64;
 /// How long another replica may take to identify itself.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long to wait for a replica that is to be admitted to identify itself.
+/// How long an admission waits for the new replica to identify itself.
 pub const ADMISSION_WAIT: Duration = Duration::from_secs(10);
 /// Interval between two log lines that a starting replica waits for a quorum.
 pub const READY_WARNING_INTERVAL: Duration = Duration::from_secs(10);
@@ -308,7 +309,7 @@ pub const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
 pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause before the next question, after a replica has answered that it does not lead.
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// Interval at which a replica without others looks at its own clock.
+/// Interval of the heartbeats of a replica without others, which reach nobody. Its election timeout is a multiple.
 pub const SINGLE_REPLICA_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
 /// How often a change of members is tried when other changes come first; [`ATTEMPT_INTERVAL`] lies between two tries.
 pub const CHANGES_BEGUN_MAX: u32 = 200;
@@ -316,7 +317,7 @@ pub const CHANGES_BEGUN_MAX: u32 = 200;
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 /// Interval at which the leader meanwhile checks whether the new member is still there.
 pub const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a member that is to catch up may be gone, as for a restart, before the leader stops waiting for it.
+/// How long a member that must catch up may be gone, as for a restart, before the leader stops waiting for it.
 pub const CATCH_UP_SILENCE_MAX: Duration = Duration::from_secs(15);
 /// How long a replica may take to take over from a leader.
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -332,12 +333,12 @@ pub const TRANSFER_HOLD: Duration = Duration::from_secs(600);
 pub const DRAIN_WAIT: Duration = Duration::from_secs(10);
 /// How long a member may take to hand over everything that it leads.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(120);
-/// Subscribers of a table that are examined under their lock to find those that are behind. Those before the first of
-/// them are passed over, which takes some nanoseconds each.
+/// Subscribers of a table that are examined under their lock to find those that are behind. Passing over those before
+/// the first examined one takes some nanoseconds each.
 pub const SUBSCRIBERS_EXAMINED_MAX: usize = 16_384;
 /// Interval at which leaders are spread over the members.
 pub const BALANCE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the check may take whether anything still listens at the address of a leader.
+/// How long a replica may take to check whether anything still listens at the address of a leader.
 pub const SUCCESSION_CHECK_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long the next replica in the order of succession waits for the one before it to take over from a leader that is
 /// gone.

@@ -69,7 +69,7 @@ pub enum MembersError {
     /// There is no such group.
     #[error("there is no group {0:?}")]
     UnknownGroup(String),
-    /// The replica that is to be admitted cannot be asked for its identity.
+    /// The replica to admit cannot be asked for its identity.
     #[error("nobody answers at {address}: {reason}")]
     Unreachable {
         /// The address that was tried.
@@ -354,7 +354,7 @@ impl Store {
         Ok(())
     }
 
-    /// Fails unless this replica is a member: another one hears of no change, and would act on outdated state.
+    /// Fails unless this replica is a member. Any other replica learns of no change, and would act on outdated state.
     pub(crate) fn check_member(&self) -> Result<(), MembersError> {
         let default = self.running().groups.get(DEFAULT_GROUP);
         match default.is_some_and(|default| default.leader_client.node().has_vote()) {

@@ -88,7 +88,7 @@ fn find<'a>(terms: &'a [Term], name: &str) -> Option<&'a str> {
     Some(terms[at].1.as_str())
 }
 
-/// An encoded object that is to be written, with room for the revision that the write will get.
+/// An encoded object to write, with room for the revision that the write will get.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// The encoded object, with 18 placeholder bytes at `layout.revision_at`. The store takes this very buffer and

@@ -38,7 +38,7 @@ pub struct Options {
     /// Whether writes are acknowledged before they are on the disk. They are then lost when the machine fails.
     pub unsafe_no_fsync: bool,
     /// Encrypts the keys with which the log and the snapshots are encrypted on the disk. `None` if they are not
-    /// encrypted. What is there already is stored anew, when a store is opened with other keys.
+    /// encrypted. Files that are there already are stored anew when a store is opened with other keys.
     pub key_wrapping: Option<Arc<dyn KeyWrapping>>,
     /// The replicas of the store. `None` for a store with a single replica, which does not listen for others.
     pub membership: Option<Membership>,
@@ -95,7 +95,7 @@ impl Options {
 /// Makes a task for the store's thread.
 pub type BackgroundTask = Arc<dyn Fn() -> LocalBoxFuture<'static, ()> + Send + Sync>;
 
-/// How this replica is one of several.
+/// What a replica needs to be one of several.
 #[derive(Clone, Debug)]
 pub struct Membership {
     /// The name of this replica; unique in the cluster.

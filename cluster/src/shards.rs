@@ -61,7 +61,7 @@ impl Store {
             let (map, at) = maps.borrow_and_update().clone();
             let placement = map.tables.get(table);
             if placement.is_some_and(|placement| placement.next.is_some()) {
-                let _ = maps.changed().await; // fails when the store is shut down, as the loop then sees
+                let _ = maps.changed().await; // cannot fail: `registry` has the sender
                 continue;
             }
             let groups = &self.running().groups;

@@ -12,7 +12,7 @@ const LABEL: &[u8] = b"=";
 const FIELD: &[u8] = b":";
 
 impl TermFilter {
-    /// Returns all terms of an object.
+    /// Returns the set of all terms of an object.
     pub(crate) fn of(terms: &Terms) -> TermFilter {
         let all = |terms: &[Term], filter: fn(&str, &str) -> TermFilter| {
             terms.iter().fold(0, |bits, (name, value)| bits | filter(name, value).0)

@@ -49,7 +49,7 @@ pub enum Outcome {
     },
     /// The expectation did not hold and nothing was changed.
     Conflict {
-        /// The object as it was when the write was decided; `None` if there was none.
+        /// The object as it was when the write was decided. `None` if there was none.
         current: Option<Arc<Object>>,
     },
 }

@@ -74,10 +74,10 @@ pub const IN_FLIGHT_MAX: usize = 20_000;
 /// The number of concurrent requests that create objects before the first phase.
 pub const SETUP_CONCURRENCY: usize = 64;
 
-/// The shortest wait between requests of an actor.
+/// The shortest time that an actor waits for its next action.
 pub const TIMER_STEP: Duration = Duration::from_micros(100);
 
-/// The number of failures, and of broken promises, of each kind that a result describes.
+/// How many failures of each kind, and violations of each promise, a result describes.
 pub const EXAMPLES_PER_KIND: u64 = 5;
 
 /// The number of an actor's watches that are compared with a list. If it has more, a random choice is compared.
@@ -98,10 +98,10 @@ pub const LIST_ITEM_BYTES_MAX: usize = 4 << 20;
 /// How long the deletion of a scenario's namespace may take.
 pub const CLEAN_WAIT: Duration = Duration::from_secs(120);
 
-/// The bytes of a log, and those that one port-forward carries.
+/// The length of a log, and of what one port-forward carries, in bytes.
 pub const STREAMED_BYTES: usize = 100_000_000;
 
-/// How many of them are sent at a time.
+/// How many of these bytes are sent at a time.
 pub const STREAMED_CHUNK_BYTES: usize = 64_000;
 
 /// The length of a line of a log, in bytes.

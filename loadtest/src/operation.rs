@@ -120,7 +120,7 @@ async fn client_loop(
     shared.active.set(shared.active.get().saturating_sub(1));
 }
 
-/// Whether the status is a 404 for an object that is missing on purpose, as its name shows.
+/// Returns whether the status is a 404 for an object that is missing on purpose, as its name shows.
 fn expected(call: &Call, answer: &Answer) -> bool {
     answer.status.as_u16() == 404 && call.path.contains(crate::objects::MISSING)
 }

@@ -92,7 +92,7 @@ pub async fn objects(
     Ok(figures)
 }
 
-/// Deletes all objects of the harness: first the pods, without grace, then the namespace.
+/// Deletes a namespace and everything in it: first the pods, without grace, then the rest.
 pub async fn clean(name: &str, connector: &Arc<Connector>) -> Result<(), Error> {
     let mut client = connector.open().await?;
     delete_pods(&mut client, name).await?;

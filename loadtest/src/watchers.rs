@@ -36,8 +36,8 @@ pub struct Plan {
 /// How changes are made.
 #[derive(Debug, Clone, Copy)]
 pub enum Pace {
-    /// One after the other, each after all watchers have received the previous one. A delivery's latency starts when
-    /// its change is sent.
+    /// One after the other, at intervals in which a server that keeps up delivers the change to all watchers. A
+    /// delivery's latency starts when its change is sent.
     Single,
     /// At a steady rate, to many objects and by several clients. A delivery's latency starts when its change is
     /// answered, and is zero if the event arrives before the answer.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::model::{Column, Error, Field, Group, Package, Place, Resource, Shape, Subresource, Type};
 use crate::resolve::{Kind, Names, Wire, split};
 
-/// The source of all tables.
+/// Returns the source of all tables.
 pub fn tables(packages: &[Package], groups: &[Group]) -> Result<String, Error> {
     let names = Names::new(packages)?;
     let kinds = names.kinds()?;
@@ -27,7 +27,8 @@ fn openapi(package: &Package, of: &Type) -> String {
     format!("{}.{}", package.openapi, of.name)
 }
 
-/// The protobuf message of a type: OpenAPI's name with the host's parts the other way round.
+/// Returns the name of a type's protobuf message: its OpenAPI name with the parts of the host in reverse order. Returns
+/// an empty text for a type that exists in JSON only.
 fn message(package: &Package, of: &Type) -> String {
     let name = openapi(package, of);
     let rest = name.strip_prefix("io.k8s.").unwrap_or(&name);
@@ -46,7 +47,7 @@ impl Source {
         self.text.push('\n');
     }
 
-    /// A new static of this type and value; the answer is its name.
+    /// Adds a static of this type and value. Returns its name.
     fn fresh(&mut self, of: &str, value: &str) -> String {
         self.statics += 1;
         let name = format!("S{}", self.statics);
@@ -54,7 +55,7 @@ impl Source {
         name
     }
 
-    /// A slice as source: empty, or a static of its own.
+    /// Returns a slice as source: an empty one, or a reference to a new static.
     fn slice(&mut self, of: &str, items: &[String]) -> String {
         if items.is_empty() {
             return "&[]".to_owned();
@@ -135,7 +136,8 @@ impl Source {
         ))
     }
 
-    /// `field` states the topology of its own list or map; parts of them state none.
+    /// Returns a shape as source. A field states the topology of its list or map. The items and values in it have no
+    /// `field`, and so no topology.
     fn shape(
         &mut self,
         names: &Names<'_>,
@@ -194,7 +196,7 @@ impl Source {
                 let none = || Place { file: "groups.txt".to_owned(), line: 0 };
                 let package = names
                     .served(&group.name, version)
-                    .ok_or_else(|| none().error(format!("nothing is written of {}/{version}", group.name)))?;
+                    .ok_or_else(|| none().error(format!("no file has the package {}/{version}", group.name)))?;
                 let mut resources = Vec::new();
                 for resource in &package.resources {
                     resources.push(self.resource(kinds, &group.name, version, resource)?);

@@ -7,7 +7,7 @@ pub struct Group {
     pub versions: Vec<String>,
 }
 
-/// One API version's worth of resources and types.
+/// The resources and types of one API version.
 #[derive(Debug)]
 pub struct Package {
     pub alias: String,
@@ -56,7 +56,7 @@ pub struct Column {
 #[derive(Debug)]
 pub struct Type {
     pub name: String,
-    /// API versions under which objects of the type stand alone.
+    /// The API versions in which the type is a kind.
     pub kinds: Vec<String>,
     pub atomic: bool,
     pub json_only: bool,
@@ -137,7 +137,7 @@ pub struct Error {
 }
 
 impl Place {
-    /// An error at this place.
+    /// Returns an error at this place.
     pub fn error(&self, message: impl Into<String>) -> Error {
         Error { place: self.clone(), message: message.into() }
     }

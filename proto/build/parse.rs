@@ -76,7 +76,7 @@ struct Line<'a> {
     place: Place,
     indented: bool,
     words: Vec<&'a str>,
-    /// What precedes the description, trimmed.
+    /// The text before the description, trimmed.
     body: &'a str,
     description: String,
 }
@@ -325,11 +325,11 @@ fn shape(text: &str, place: &Place) -> Result<Shape, Error> {
         name if name.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase)) => {
             Shape::Struct(name.to_owned())
         }
-        _ => return Err(place.error(format!("{text} is no type"))),
+        _ => return Err(place.error(format!("{text} is not a type"))),
     })
 }
 
-/// Takes a leading `(v1.Name)`.
+/// Takes a leading `(v1.Name)`. Returns the name, which is empty if there is none, and the rest.
 fn named<'a>(text: &'a str, place: &Place) -> Result<(String, &'a str), Error> {
     let Some(rest) = text.strip_prefix('(') else { return Ok((String::new(), text)) };
     let (name, rest) = rest.split_once(')').ok_or_else(|| place.error(format!("{text} lacks a )")))?;

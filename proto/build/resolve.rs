@@ -15,7 +15,8 @@ pub struct Names<'a> {
     pub all: Vec<(&'a Package, &'a Type)>,
 }
 
-/// All fields of a type with the packages that they name others from, and the layout of its message.
+/// All fields of a type, each with the package in which the type names in it are looked up, and the layout of its
+/// message.
 type Flat<'a> = (Vec<(&'a Package, Field)>, Vec<Wire>);
 
 /// A part of a protobuf message.
@@ -26,7 +27,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// The number under which the part stands.
+    /// Returns the field number of the part.
     pub fn number(&self) -> u32 {
         match self {
             Wire::Field { number, .. } | Wire::Embedded { number, .. } => *number,
@@ -44,14 +45,14 @@ pub struct Kind {
 }
 
 impl<'a> Names<'a> {
-    /// Numbers all types; two of one name in a package are an error.
+    /// Numbers all types. Fails if a package has two types with the same name.
     pub fn new(packages: &'a [Package]) -> Result<Self, Error> {
         let mut types = BTreeMap::new();
         let mut all = Vec::new();
         for package in packages {
             for of in &package.types {
                 if types.insert((package.alias.as_str(), of.name.as_str()), all.len()).is_some() {
-                    return Err(of.place.error(format!("type {}.{} is there twice", package.alias, of.name)));
+                    return Err(of.place.error(format!("type {}.{} is defined twice", package.alias, of.name)));
                 }
                 all.push((package, of));
             }
@@ -59,13 +60,13 @@ impl<'a> Names<'a> {
         Ok(Self { packages, types, all })
     }
 
-    /// The number of the type that `name` means within `package`.
+    /// Returns the number of the type that `name` means within `package`.
     pub fn find(&self, package: &Package, name: &str, place: &Place) -> Result<usize, Error> {
         let key = name.rsplit_once('.').unwrap_or((package.alias.as_str(), name));
         self.types.get(&key).copied().ok_or_else(|| place.error(format!("there is no type {name}")))
     }
 
-    /// All fields of a type, embedded ones in place, and the layout of its protobuf message.
+    /// Returns all fields of a type, embedded ones in place, and the layout of its protobuf message.
     pub fn flatten(&self, package: &'a Package, of: &'a Type) -> Result<Flat<'a>, Error> {
         let mut fields = Vec::new();
         let wire = self.inline(package, of, &mut fields, EMBEDDING_DEPTH_MAX)?;
@@ -113,7 +114,7 @@ impl<'a> Names<'a> {
         Ok(wire)
     }
 
-    /// All kinds by group, version and name.
+    /// Returns all kinds by group, version and name.
     pub fn kinds(&self) -> Result<Vec<Kind>, Error> {
         let mut kinds: Vec<Kind> = Vec::new();
         for (of, (_, found)) in self.all.iter().enumerate() {
@@ -127,18 +128,18 @@ impl<'a> Names<'a> {
             (&pair[0].group, &pair[0].version, &pair[0].name) == (&pair[1].group, &pair[1].version, &pair[1].name)
         };
         match kinds.windows(2).find(same) {
-            Some(pair) => Err(self.all[pair[1].of].1.place.error(format!("kind {} is there twice", pair[1].name))),
+            Some(pair) => Err(self.all[pair[1].of].1.place.error(format!("kind {} is defined twice", pair[1].name))),
             None => Ok(kinds),
         }
     }
 
-    /// The package served under this group and version.
+    /// Returns the package served under this group and version.
     pub fn served(&self, group: &str, version: &str) -> Option<&'a Package> {
         self.packages.iter().find(|package| split(&package.api_version) == (group.to_owned(), version.to_owned()))
     }
 }
 
-/// Group and version of an API version.
+/// Returns the group and the version of an API version.
 pub fn split(api_version: &str) -> (String, String) {
     let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
     (group.to_owned(), version.to_owned())

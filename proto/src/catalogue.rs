@@ -40,7 +40,7 @@ pub fn groups() -> &'static [Group] {
     &tables::GROUPS
 }
 
-/// Returns the group of this name; `None` if it is not served.
+/// Returns the group of this name. Returns `None` if it is not served.
 pub fn group(name: &str) -> Option<&'static Group> {
     tables::GROUPS.iter().find(|group| group.name == name)
 }
@@ -50,7 +50,7 @@ pub fn resources() -> impl Iterator<Item = &'static Resource> {
     groups().iter().flat_map(|group| group.versions).flat_map(|version| version.resources)
 }
 
-/// Returns the resource with this plural name; `None` if it is not served.
+/// Returns the resource with this plural name. Returns `None` if it is not served.
 pub fn resource(group: &str, version: &str, plural: &str) -> Option<&'static Resource> {
     let key = (group, version, plural);
     let found = tables::RESOURCES.binary_search_by(|of| (&*of.group, &*of.version, &*of.name).cmp(&key));
@@ -66,7 +66,7 @@ pub fn kinds() -> &'static [Kind] {
     &tables::KINDS
 }
 
-/// Returns the kind of this name (see [`kinds`]); `None` if there is none.
+/// Returns the kind of this name (see [`kinds`]). Returns `None` if there is none.
 pub fn kind(group: &str, version: &str, name: &str) -> Option<&'static Kind> {
     let key = (group, version, name);
     let found = tables::KINDS.binary_search_by(|of| (&*of.group, &*of.version, &*of.name).cmp(&key));

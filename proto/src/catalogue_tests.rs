@@ -55,7 +55,7 @@ const SELF_EXPLAINING: [&str; 1] = ["JSONSchemaProps"];
 /// The least number of words with which a description says more than a name.
 const WORDS_MIN: usize = 6;
 
-/// Returns why a description explains nothing; `None` if it does explain something.
+/// Returns why a description explains nothing. Returns `None` if it does explain something.
 fn emptiness(name: &str, description: &str) -> Option<String> {
     let letters = |text: &str| text.chars().filter(|each| each.is_alphanumeric()).collect::<String>().to_lowercase();
     if description.is_empty() {

@@ -4,7 +4,7 @@
 /// The number of complaints that are kept. The reference keeps no more either.
 pub const COMPLAINTS_MAX: usize = 100;
 
-/// The number of bytes of complaints that are written while looking for them.
+/// The number of bytes of complaints, repeated ones included, after which no more are kept.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Complaints in the order in which they were found, each once.
@@ -15,7 +15,7 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// Returns whether no more complaints are kept, so that none need be written.
+    /// Returns whether no more complaints are kept, so that the caller need not write any.
     pub fn is_full(&self) -> bool {
         self.found.len() >= COMPLAINTS_MAX || self.bytes >= BYTES_MAX
     }

@@ -11,7 +11,7 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Returns the nanoseconds of a text; `None` when it is not a duration that fits into 64 bits.
+/// Returns the nanoseconds of a text. Returns `None` when it is not a duration that fits into 64 bits.
 pub fn parse(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -48,7 +48,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.as_bytes().split(|b| *b == b'.').all(is_label)
 }
 
-/// RFC 1123 label, at most 63 bytes.
+/// Returns what is wrong with a text that should be an RFC 1123 label, of at most 63 bytes.
 pub fn dns1123_label(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > LABEL_BYTES_MAX {
@@ -60,7 +60,7 @@ pub fn dns1123_label(text: &str) -> Messages {
     messages
 }
 
-/// RFC 1123 subdomain, at most 253 bytes.
+/// Returns what is wrong with a text that should be an RFC 1123 subdomain, of at most 253 bytes.
 pub fn dns1123_subdomain(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > SUBDOMAIN_BYTES_MAX {
@@ -72,7 +72,7 @@ pub fn dns1123_subdomain(text: &str) -> Messages {
     messages
 }
 
-/// RFC 1035 label, at most 63 bytes.
+/// Returns what is wrong with a text that should be an RFC 1035 label, of at most 63 bytes.
 pub fn dns1035_label(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > LABEL_BYTES_MAX {
@@ -94,7 +94,8 @@ fn is_qualified(text: &str) -> bool {
         && bytes.iter().all(inner)
 }
 
-/// `name` or `prefix/name`: label and annotation keys, finalizers, resource names.
+/// Returns what is wrong with a text that should be `name` or `prefix/name`: the key of a label or annotation, a
+/// finalizer, the name of a resource.
 pub fn qualified_name(text: &str) -> Messages {
     let mut messages = Messages::new();
     let mut parts = text.split('/');
@@ -129,7 +130,7 @@ pub fn qualified_name(text: &str) -> Messages {
     messages
 }
 
-/// Value of a label.
+/// Returns what is wrong with a text that should be the value of a label.
 pub fn label_value(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > LABEL_BYTES_MAX {

@@ -16,8 +16,8 @@ pub fn reorder(of: &Type, value: &mut Value) {
     order_struct(of, value, &Value::Null, false);
 }
 
-/// Puts the members of an object's metadata into the order of their type. That of a custom resource has them by name,
-/// as the object itself.
+/// Puts the members of an object's metadata into the order of their type. The metadata of a custom resource has them
+/// sorted by name, as the object itself has its members.
 pub fn reorder_metadata(metadata: &mut Value) {
     if let Some(of) = catalogue::type_by_openapi("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") {
         reorder(of, metadata);

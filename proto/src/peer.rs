@@ -8,7 +8,7 @@ pub struct Frame {
     /// The kind of the frame.
     #[prost(enumeration = "FrameKind", tag = "1")]
     pub kind: i32,
-    /// The id of the request, or of the request that is answered. Unique on a connection, for each direction by itself.
+    /// The id of the request, or of the request that is answered. Unique within one direction of a connection.
     #[prost(uint64, tag = "2")]
     pub id: u64,
     /// The number of the method that a request calls.
@@ -17,8 +17,8 @@ pub struct Frame {
     /// The payload of the request or the answer.
     #[prost(bytes = "bytes", tag = "4")]
     pub payload: Bytes,
-    /// What the sender's clock showed when it sent the frame, as a revision. It will assign no revision up to this one
-    /// any more.
+    /// What the sender's clock showed when it sent the frame, as a revision. The sender will assign no revision up to
+    /// this one any more.
     #[prost(fixed64, tag = "5")]
     pub now: u64,
     /// The largest revision that the sender knew to be assigned, in any group, if that is ahead of its clock; 0

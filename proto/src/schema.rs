@@ -17,7 +17,7 @@ pub enum Ref<T: 'static> {
     Static(&'static T),
     /// Part of a schema made at run time.
     Shared(Arc<T>),
-    /// The same, made on first use: most of many definitions are never used.
+    /// Part of a schema that is made on first use: of many definitions, most are never used.
     Late(Arc<Late<T>>),
 }
 
@@ -113,7 +113,7 @@ impl Type {
         names
     }
 
-    /// Returns the field with this JSON name and its position in encoding order; `None` if there is none.
+    /// Returns the field with this JSON name and its position in encoding order. Returns `None` if there is none.
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
         let few = self.fields.len().min(FIELDS_SEARCHED_MAX);
         if let Some(found) = self.fields[..few].iter().enumerate().find(|(_, field)| field.name == name) {
@@ -208,7 +208,7 @@ pub enum Shape {
     MicroTime,
     /// A Go duration as a string (`metav1.Duration`).
     Duration,
-    /// Any object, passed through unchanged (`runtime.RawExtension`, `FieldsV1`, `apiextensions.JSON`).
+    /// A free-form value, such as `runtime.RawExtension`, `FieldsV1` or `apiextensions.JSON`.
     Any(AnyKind),
     /// A struct.
     Struct(Ref<Type>),
@@ -357,7 +357,7 @@ pub struct Column {
     pub kind: Text,
     /// OpenAPI format; `name` marks the name column.
     pub format: Text,
-    /// 0 shows always, above only in wide output.
+    /// 0 for a column that is always shown, more for one that only wide output shows.
     pub priority: i32,
     /// A sentence that says what the column shows.
     pub description: Text,

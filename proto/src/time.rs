@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// A point in time, to the microsecond, in UTC.
+/// A point in time, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp {
     /// Seconds since 1970-01-01T00:00:00Z.
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Timestamp {
-    /// The time with which Go represents an unset one: the first second of the year 1.
+    /// Go's zero time, which stands for an unset time: the first second of the year 1.
     pub const ZERO: Self = Self { seconds: -62_135_596_800, nanos: 0 };
 
     /// Parses RFC 3339 with or without a fraction of a second (`metav1.Time`).

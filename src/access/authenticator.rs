@@ -268,7 +268,7 @@ impl Authenticator {
     }
 
     /// Returns the owner of a token of an OpenID Connect provider, which is always issued for the API. `None` if the
-    /// token is of no configured provider, or if other audiences are wanted.
+    /// token names no configured provider, or if other audiences are wanted.
     fn openid_user(
         &self,
         token: &[u8],

@@ -101,7 +101,7 @@ impl Chain {
     }
 }
 
-/// Decides which users may do what. With the default [`Chain`] it decides as the reference with
+/// Decides which users may do what. With the default [`Chain`] it decides as the reference does with
 /// `--authorization-mode=Node,RBAC`: members of `system:masters` may do everything, nodes may access what concerns
 /// them, and roles and bindings decide about everybody.
 #[derive(Debug, Clone, Default)]
@@ -129,8 +129,9 @@ impl Authorizer {
         self.chain.load().0.iter().any(|authorizer| matches!(authorizer.mode, Mode::Webhook(..)))
     }
 
-    /// Returns whether an authorizer before the first webhook allows the request. This is the fast path of
-    /// [`Authorizer::decide`]: it allocates nothing.
+    /// Returns whether the request is allowed without a webhook: to a member of `system:masters`, by an authorizer
+    /// before the first webhook, or as an early health check. This is the fast path of [`Authorizer::decide`]: it
+    /// allocates nothing.
     pub fn allows_at_once(&self, user: &User, attributes: &Attributes<'_>) -> bool {
         if user.is_member(MASTERS) {
             return true;

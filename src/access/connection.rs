@@ -72,8 +72,8 @@ pub fn identify(
     }
 }
 
-/// Returns the user that a certificate names: the last common name, and all organizations in order. `None` if the
-/// certificate cannot be parsed or has no common name.
+/// Returns the user that a certificate names: the last common name is the user's name, the organizations are the
+/// groups. Returns `None` if the certificate cannot be parsed or has no common name.
 fn of_certificate(leaf: &CertificateDer<'_>) -> Option<ConnectionIdentity> {
     let (_, parsed) = X509Certificate::from_der(leaf).ok()?;
     let subject = parsed.subject();

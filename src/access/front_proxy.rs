@@ -86,8 +86,8 @@ impl FrontProxy {
         &self.roots
     }
 
-    /// Verifies the certificate chain of a client, which begins with its own certificate. `None` if the client is no
-    /// trusted proxy.
+    /// Verifies the certificate chain of a client, which begins with its own certificate. Returns `None` if the client
+    /// is not a trusted proxy.
     pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<TrustedProxy> {
         let leaf = chain.first()?;
         self.roots.verify(chain, now).ok()?;

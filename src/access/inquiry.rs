@@ -30,8 +30,8 @@ pub struct Question {
     pub is_kept: bool,
 }
 
-/// The open question of a request, and the answers that webhooks gave about it. Allocates nothing before the first
-/// question. A clone begins empty.
+/// The open question of a request, and the answers that webhooks gave to its earlier questions. Allocates nothing
+/// before the first question. A clone begins empty.
 #[derive(Debug, Default)]
 pub struct Inquiry(Mutex<Option<Box<State>>>);
 

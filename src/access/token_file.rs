@@ -16,7 +16,7 @@ pub struct TokenFile(HashMap<[u8; 32], Arc<User>>);
 /// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] PkiError),
     /// A line is invalid.

@@ -17,7 +17,8 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// Key of the extra value in which a service account's token names the node of its pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns namespace and name of the service account with this user name. `None` if it is no service account's name.
+/// Returns namespace and name of the service account with this user name. Returns `None` if it is not the name of a
+/// service account.
 pub fn account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
     let fit = names::dns1123_label(namespace).is_empty() && names::dns1123_subdomain(name).is_empty();
@@ -55,8 +56,8 @@ impl User {
         self
     }
 
-    /// Returns the node of a service account's pod, which the token names. `None` if the user is no service account, or
-    /// its token names no node.
+    /// Returns the node of a service account's pod, which the token names. Returns `None` if the user is not a service
+    /// account, or its token names no node.
     pub fn node(&self) -> Option<&str> {
         self.account()?;
         match self.extra.get(NODE_NAME).map(Vec::as_slice) {
@@ -65,7 +66,7 @@ impl User {
         }
     }
 
-    /// Returns namespace and name of the service account. `None` if the user is none.
+    /// Returns namespace and name of the service account. Returns `None` if the user is not a service account.
     pub fn account(&self) -> Option<(&str, &str)> {
         account(&self.name)
     }

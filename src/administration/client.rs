@@ -57,7 +57,7 @@ pub enum ClientError {
     Refused {
         /// HTTP status code.
         code: u16,
-        /// Its message.
+        /// The message of the server.
         message: String,
         /// The sort of thing in the request that the server does not know: `members`, `groups`, or empty.
         unknown: String,
@@ -71,7 +71,7 @@ pub enum ClientError {
         path: String,
     },
     /// The answering server is not a Flotilla server.
-    #[error("{server} is no Flotilla server: it answers with {code}")]
+    #[error("{server} is not a Flotilla server: it answers with {code}")]
     Foreign {
         /// Its URL.
         server: String,
@@ -168,7 +168,7 @@ impl Client {
     /// Returns the decoded JSON at a path.
     ///
     /// # Errors
-    /// See [`ClientError`]; an answer with an error code or too long is one, too.
+    /// See [`ClientError`]. An answer that has an error code or is too long is an error, too.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         let mut request = self.agent.get(format!("{}{path}", self.server));
         if let Some(token) = &self.token {

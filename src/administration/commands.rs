@@ -166,7 +166,7 @@ impl Cluster {
             }
             Command::Join { member: NewMember(join) } => {
                 let Join { name, address } = join;
-                eprintln!("admitting {name} at {address}: it is sent what it lacks, which may take minutes");
+                eprintln!("admitting {name} at {address}: it receives the data that it lacks, which may take minutes");
                 (self.change(&client, messages::JOIN, join)?, format!("{name} is a member\n"))
             }
             Command::Remove { name } => {
@@ -254,5 +254,5 @@ fn transferred(Transfer { name, group, preference }: &Transfer) -> String {
     }
 }
 
-/// Interval of the messages that the command still waits.
+/// The time between two messages that tell the user that the command still waits.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

@@ -77,7 +77,7 @@ pub struct GroupView {
     pub name: String,
     /// Name of the member that leads it; empty without a leader.
     pub leader: String,
-    /// Name of the member that is preferred as its leader; `None` without a preference.
+    /// Name of the member that is preferred as its leader. `None` if no member is preferred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preferred: Option<String>,
     /// Its Raft term.
@@ -133,13 +133,13 @@ pub struct Drain {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transfer {
-    /// Name of the member that becomes the leader now; `None` to change only the preference.
+    /// Name of the member that becomes the leader now. `None` changes only the preference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The group; `None` means all of them.
+    /// The group. `None` means all groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The new preference; `None` leaves it unchanged.
+    /// The new preference. `None` leaves it unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preference: Option<Preference>,
 }

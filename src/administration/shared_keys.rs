@@ -49,7 +49,7 @@ pub enum SharedKeysError {
     #[error("--to-secret needs a pod with a service account: {0}")]
     NoPod(String),
     /// The cluster that runs the pod refuses the request, or does not answer.
-    #[error("cannot keep the Secret {name}")]
+    #[error("cannot store the Secret {name}")]
     Secret {
         /// Its name.
         name: String,
@@ -64,7 +64,7 @@ impl SharedKeys {
     /// # Errors
     /// See [`SharedKeysError`]. Files that were created before the error stay.
     pub fn run(&self) -> Result<(), SharedKeysError> {
-        // In a pod only the Secret is permanent: keys that an earlier run stored must not be mixed with new ones.
+        // The pod is looked up first, so that nothing is made if there is none.
         let pod = self.to_secret.as_deref().map(|name| Ok::<_, SharedKeysError>((name, Pod::this()?))).transpose()?;
         let kubeconfig = self.admin_kubeconfig.clone().unwrap_or_else(|| self.dir.join("admin.kubeconfig"));
         pki::make_shared(&self.dir, &kubeconfig, &self.server)?;
@@ -73,7 +73,8 @@ impl SharedKeys {
             println!("{} holds what the servers share; {} has all rights", self.dir.display(), kubeconfig.display());
             return Ok(());
         };
-        // One Secret holds all keys, so that a crash of this process leaves no part of them behind.
+        // One Secret holds all keys, so that a crash of this process leaves no part of them behind, and keys of two
+        // runs are never mixed.
         let mut files = Map::new();
         files.insert("admin.kubeconfig", STANDARD.encode(read_credential(&kubeconfig)?));
         for file in pki::SHARED_FILES.iter().chain(&[crate::access::tokens::KEY_FILE]) {

@@ -53,26 +53,26 @@ pub struct DynamicAttributes<'a> {
     pub resource: GroupVersionResource,
     /// Subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// Namespace; that of a Namespace is its own name.
+    /// Namespace; for a Namespace, its own name.
     pub namespace: String,
     /// Name; empty where there is none yet, and for each object of a collection that is deleted.
     pub name: String,
     /// The operation: create, update, delete or connect.
     pub operation: Operation,
-    /// The object that will be stored, or the document, or the options of a connection; `None` for a deletion. It is in
+    /// The object that will be stored, or the document, or the options of a connection. `None` for a deletion. It is in
     /// the version in which the registry validates it: see [`DynamicAttributes::seen_as`].
     pub object: Option<Value>,
-    /// The stored object; `None` where there is none.
+    /// The stored object. `None` where there is none.
     pub old: Option<Value>,
-    /// Options of the request, with their kind; `None` for a connection.
+    /// Options of the request, with their kind. `None` for a connection.
     pub options: Option<Value>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
     /// The user of the request.
     pub user: Arc<User>,
-    /// When the request times out; `None` if it does not.
+    /// When the request times out. `None` if it does not.
     pub ends: Option<Instant>,
-    /// Whether the audit log has the objects of the request.
+    /// Whether the audit log records the objects of the request.
     pub records_objects: bool,
     /// Which plugins must run again after the object changed.
     pub reinvocation: Reinvocation,
@@ -187,7 +187,7 @@ impl DynamicAttributes<'_> {
         self.notices.lock().annotate(key, value);
     }
 
-    /// Returns what is left of the request's time; `None` if it does not time out.
+    /// Returns how much of the request's time is left. Returns `None` if the request does not time out.
     pub fn left(&self) -> Option<Duration> {
         self.ends.map(|ends| ends.saturating_duration_since(Instant::now()))
     }

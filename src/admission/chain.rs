@@ -62,7 +62,7 @@ pub static CHAIN: [Plugin; 41] = [
 
 const _: () = assert!(CHAIN.len() <= PluginSet::ROOM);
 
-/// Returns whether this server has a plugin; `None` when Kubernetes has none of this name.
+/// Returns when the plugin of this name is on. Returns `None` if Kubernetes has no plugin of this name.
 pub fn find(name: &str) -> Option<Presence> {
     CHAIN.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.presence)
 }
@@ -102,7 +102,7 @@ impl Switches {
         for operation in [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect] {
             let steps = &mut all[operation as usize];
             for (position, plugin) in CHAIN.iter().enumerate().filter(|(_, plugin)| self.is_on(plugin)) {
-                // Plugins that ask outside are found by their own index, which changes.
+                // Plugins that ask outside have an index of their own, which changes.
                 let mutating = plugin.mutating.and_then(|Step { decides_by, run }| match run {
                     Mutating::First(_) => Some((decides_by, &mut steps.first)),
                     Mutating::Within(_) => Some((decides_by, &mut steps.mutating)),

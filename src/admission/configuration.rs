@@ -36,7 +36,7 @@ pub struct Configuration {
     pub pod_security: pod_security::Settings,
     /// The rates of events.
     pub event_rates: EventRates,
-    /// For how long pods stay on lost nodes. It comes from flags.
+    /// How long pods stay on lost nodes. Flags set it.
     pub lost_nodes: LostNodes,
     /// The tolerations of namespaces that state none.
     pub tolerations: Tolerations,
@@ -75,7 +75,7 @@ pub enum ConfigurationError {
     /// A file cannot be read.
     #[error(transparent)]
     Read(#[from] PkiError),
-    /// A file is no YAML.
+    /// A file is not YAML.
     #[error("{path} is no YAML")]
     Yaml {
         /// The file.

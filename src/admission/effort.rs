@@ -1,4 +1,4 @@
-//! Bounds the cost and the time on a thread of evaluating expressions about one write.
+//! Bounds what the expressions about one write may cost, and how long their evaluation may hold the thread.
 
 use crate::limits;
 use crate::turn::Turn;
@@ -37,7 +37,7 @@ impl Effort {
         self.left
     }
 
-    /// Takes back what was spent since `left` was left, for an evaluation that will be repeated.
+    /// Sets the remaining budget back to `left`, before an evaluation is repeated.
     pub const fn restore(&mut self, left: u64) {
         self.left = left;
     }

@@ -41,7 +41,7 @@ struct Limit {
     kind: Kind,
     per_second: f64,
     burst: f64,
-    /// The most keys that are remembered. A key that was forgotten has its whole burst again.
+    /// The largest number of keys that are remembered. A key that was forgotten has its whole burst again.
     keys_max: usize,
     keys: Mutex<Keys>,
 }
@@ -139,7 +139,7 @@ impl Limit {
         Some(Self { kind: kind?, per_second: per_second as f64, burst: burst as f64, keys_max, keys: Mutex::default() })
     }
 
-    /// Takes one event from what a key has left. Returns false if that is less.
+    /// Takes one event from what a key has left. Returns false if less than one event is left.
     fn take(&self, key: &str, now: Instant) -> bool {
         let mut keys = self.keys.lock();
         let Keys { left, by_use, uses } = &mut *keys;

@@ -93,7 +93,7 @@ impl Settings {
 }
 
 impl Span {
-    /// Reads the span. 0 stands for the default, -1 for none.
+    /// Reads the span. 0 stands for the default, -1 for a span of zero.
     fn read(&self, of: &Value, root: &Path<'_>, errors: &mut Errors) -> Duration {
         let (path, stated) = (root.child(self.field), of.at(&[self.field]));
         let Some(number) = stated.as_int().or_else(|| stated.is_null().then_some(0)) else {

@@ -25,7 +25,7 @@ impl Concerns {
             || (!self.named.is_empty() && self.named.get(resource).is_some_and(|operations| operations & bit != 0))
     }
 
-    /// Adds operations on a resource; `None` stands for all resources.
+    /// Adds operations on a resource. `None` stands for all resources.
     pub fn add(&mut self, resource: Option<&str>, operations: &[Operation]) {
         let bits = operations.iter().fold(0, |bits, operation| bits | bit(*operation));
         match resource {

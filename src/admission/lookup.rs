@@ -17,7 +17,7 @@ use crate::unreadable::others;
 const GLANCED_AT: [&str; 1] = ["nodes"];
 
 impl Registry {
-    /// Returns an object of a built-in resource; `None` if there is none of this name.
+    /// Returns an object of a built-in resource. Returns `None` if there is none of this name.
     pub fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);

@@ -20,7 +20,7 @@ pub struct MatchAttributes<'a> {
     pub served: &'a Served,
     /// Subresource; empty for the object itself.
     pub subresource: &'a str,
-    /// Namespace; that of a Namespace is its own name.
+    /// Namespace; for a Namespace, its own name.
     pub namespace: &'a str,
     /// Name; empty where there is none yet, and for each object of a collection that is deleted.
     pub name: &'a str,

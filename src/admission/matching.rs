@@ -43,7 +43,7 @@ pub struct MatchedVersion {
     pub resource: GroupVersionResource,
     /// The kind of objects in that version.
     pub kind: GroupVersionKind,
-    /// The resource in that version; `None` if it is the version of the request.
+    /// The resource in that version. `None` if it is the version of the request.
     pub other: Option<Arc<Served>>,
 }
 
@@ -128,7 +128,7 @@ impl Criteria {
         !matches!(self.find(write), Ok(None))
     }
 
-    /// Returns the version in which one of the rules names the resource of a write; `None` if no rule does.
+    /// Returns the version in which one of the rules names the resource of a write. Returns `None` if no rule does.
     fn version(&self, rules: &[Rule], write: &MatchAttributes<'_>) -> Option<Version> {
         // Only the resource differs between versions, so the other conditions are checked once.
         let wanting = || rules.iter().filter(|rule| rule.wants(write));

@@ -3,10 +3,11 @@
 //!
 //! Admission is one [chain](chain::CHAIN) of [plugins](plugin::Plugin) in the order of the reference. A plugin has a
 //! step that changes objects, a step that refuses finished objects, or both. Each step states which operations on which
-//! resources it concerns, and [by what it decides](plugin::DecidesBy); the store's shortcuts follow from that.
+//! resources it concerns, and [by what it decides](plugin::DecidesBy); the registry's shortcuts follow from that.
 //!
-//! [Plugins within the server](plugins) see a write as [`BuiltInAttributes`]. Each served resource keeps which of them
-//! concern it, so that a write looks up no plugin. Policies and webhooks come after them, and only quotas after these.
+//! [Plugins within the server](plugins) see a write as [`BuiltInAttributes`]. Each served resource records which of
+//! them concern it, so that a write looks up no plugin. Policies and webhooks come after them, and only quotas after
+//! these.
 //!
 //! # Policies and webhooks
 //!
@@ -93,7 +94,8 @@ impl DynamicPlugin {
     /// The number of plugins.
     pub const COUNT: usize = 4;
 
-    /// The plugins that follow tables if they are on, and publish which resources may match once they have read these.
+    /// The plugins that follow tables if they are on, and publish which resources may match once they have read these
+    /// tables.
     pub const FOLLOWED: [Self; Self::COUNT] =
         [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
 
@@ -111,7 +113,8 @@ impl DynamicPlugin {
 /// All policies and webhooks, and the resources that they may match.
 #[derive(Debug)]
 pub struct Admission {
-    /// The operations that each plugin has published. `None` before its first time. `any` is the union.
+    /// The operations that each plugin has published. `None` until the plugin publishes for the first time. `any` is
+    /// the union.
     each: Mutex<[Option<Concerns>; DynamicPlugin::COUNT]>,
     any: ArcSwap<Concerns>,
     /// Policies that change objects.

@@ -7,7 +7,7 @@ use super::{BuiltInAttributes, DynamicAttributes, Operation};
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// Whether this server has a plugin, and when it is on.
+/// When a plugin is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// On, unless the configuration disables it.
@@ -18,17 +18,17 @@ pub enum Presence {
     Always,
 }
 
-/// The basis of a step's decision. The store's shortcuts follow from it: a write that requires the object to be
-/// unchanged proves only decisions by [`DecidesBy::Object`] right.
+/// The basis of a step's decision. The registry's shortcuts follow from it: a write that the store makes only if the
+/// object is unchanged proves decisions by [`DecidesBy::Object`], and no others.
 #[derive(Debug, Clone, Copy)]
 pub enum DecidesBy {
     /// By the object before and after the write, the user, and the permissions of users, which every member follows.
-    /// Anything else that the step reads leads to warnings only.
+    /// Anything else that the step reads leads to warnings only, or may be outdated, as in the reference.
     Object,
     /// By other objects in the tables of the server.
     Tables,
-    /// By other objects for the updates of which this holds (the arguments are the new and the stored object), and by
-    /// the object for all others.
+    /// By other objects for updates for which the function returns true (its arguments are the new and the stored
+    /// object), and by the object for all others.
     TablesFor(fn(&Value, &Value) -> bool),
     /// By something outside the server, which must not be asked twice about a stored write.
     Outside,
@@ -59,9 +59,9 @@ impl<'a> Part<'a> {
 pub type Mutate = fn(&BuiltInAttributes<'_>, &mut Value) -> ApiResult<()>;
 /// Refuses a finished object.
 pub type Validate = fn(&BuiltInAttributes<'_>, &Value) -> ApiResult<()>;
-/// Prepares the server for a write, and may wait for that.
+/// Prepares the server for a write, and may wait.
 pub type Prepare = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
-/// Refuses a finished object, and may wait for that.
+/// Refuses a finished object, and may wait.
 pub type ValidateWaiting = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Lets something outside the server change or refuse an object.
 pub type MutateOutside = for<'a> fn(&'a mut DynamicAttributes<'_>) -> LocalBoxFuture<'a, ApiResult<()>>;
@@ -75,7 +75,7 @@ pub enum Mutating {
     First(Prepare),
     /// Within the server, without a wait.
     Within(Mutate),
-    /// By a question outside. The plugin has an index of the resources that it may match.
+    /// By asking outside. The plugin has an index of the resources that it may match.
     Outside(MutateOutside),
 }
 
@@ -107,7 +107,7 @@ pub struct Step<R> {
 pub struct Plugin {
     /// The name that Kubernetes gives it.
     pub name: &'static str,
-    /// Whether this server has it, and when it is on.
+    /// When it is on.
     pub presence: Presence,
     /// Returns whether the plugin has anything to do in one write. If not, the write is not counted among those that
     /// the plugin saw.
@@ -119,36 +119,36 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// A plugin without steps, to be completed.
+    /// Returns a plugin without steps.
     pub const fn new(name: &'static str, presence: Presence) -> Self {
         Self { name, presence, applies: |_, _| true, mutating: None, validating: None }
     }
 
-    /// A plugin that has nothing to do: it allows everything, or a feature that is off needs it, or the rules of kinds
-    /// do the same.
+    /// Returns a plugin that has nothing to do: it allows everything, or it belongs to a feature that is off, or the
+    /// rules of kinds do its work.
     pub const fn idle(name: &'static str) -> Self {
         Self::new(name, Presence::Always)
     }
 
-    /// The plugin with a step that changes or refuses objects within the server.
+    /// Returns the plugin with a step that changes or refuses objects within the server.
     pub const fn mutating(mut self, decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>, run: Mutate) -> Self {
         self.mutating = Some(Step { decides_by, run: Mutating::Within(run) });
         self
     }
 
-    /// The plugin with a step that refuses finished objects within the server.
+    /// Returns the plugin with a step that refuses finished objects within the server.
     pub const fn validating(mut self, decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>, run: Validate) -> Self {
         self.validating = Some(Step { decides_by, run: Validating::Within(run) });
         self
     }
 
-    /// The plugin with a step that lets something outside change or refuse objects.
+    /// Returns the plugin with a step that lets something outside change or refuse objects.
     pub const fn mutating_outside(mut self, run: MutateOutside) -> Self {
         self.mutating = Some(Step { decides_by: |_, _| Some(DecidesBy::Outside), run: Mutating::Outside(run) });
         self
     }
 
-    /// The plugin with a step that lets something outside refuse finished objects.
+    /// Returns the plugin with a step that lets something outside refuse finished objects.
     pub const fn validating_outside(mut self, run: ValidateOutside) -> Self {
         self.validating = Some(Step { decides_by: |_, _| Some(DecidesBy::Outside), run: Validating::Outside(run) });
         self

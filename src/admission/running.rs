@@ -52,7 +52,7 @@ impl Registry {
         self.steps(target, operation).first != PluginSet::NONE
     }
 
-    /// Lets plugins refuse a finished object, where none asks outside: see [`Registry::plugins_ask_outside`].
+    /// Lets plugins refuse a finished object, if none of them asks outside: see [`Registry::plugins_ask_outside`].
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
@@ -68,7 +68,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Lets plugins refuse a finished object, where some ask outside.
+    /// Lets plugins refuse a finished object, if some of them may ask outside.
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
@@ -126,15 +126,15 @@ impl Registry {
         self.steps(target, operation).mutating != PluginSet::NONE
     }
 
-    /// Returns whether plugins within the server may ask outside about an operation: by themselves, or what the user
-    /// may do.
+    /// Returns whether plugins within the server may ask outside about an operation: by themselves, or by asking an
+    /// authorization webhook what the user may do.
     pub fn plugins_ask_outside(&self, target: Target<'_>, operation: Operation) -> bool {
         let steps = self.steps(target, operation);
         steps.by_outside || steps.validating != PluginSet::NONE && self.authorizer.asks_outside()
     }
 
-    /// Returns whether plugins decide about all updates by other objects of the server. Nothing outside may be asked
-    /// about an older state either.
+    /// Returns whether plugins decide about all updates by other objects of the server, or by asking outside, which
+    /// must not happen for an older state.
     pub fn updates_need_tables(&self, target: Target<'_>) -> bool {
         let steps = self.steps(target, Operation::Update);
         steps.by_tables || steps.by_outside

@@ -23,7 +23,7 @@ const MEMBERS: [(&str, &str); 5] = [
 /// Go's name for the type of a number of seconds.
 const SECONDS: &str = "int64";
 
-/// The tolerations that pods get and may have, where their namespace does not say.
+/// The tolerations that pods get and may have, unless annotations of their namespace state them.
 #[derive(Debug, Default)]
 pub struct Tolerations {
     /// The tolerations that new pods get.
@@ -53,15 +53,15 @@ impl Tolerations {
     }
 }
 
-/// Returns the tolerations that new pods of a namespace get; `None` if it does not say.
+/// Returns the tolerations that new pods of a namespace get. Returns `None` if it has no annotation that states them.
 ///
 /// # Errors
-/// Go's message: the annotation is no list of tolerations.
+/// Go's message: the annotation is not a list of tolerations.
 pub fn defaults_of(namespace: &Value) -> Result<Option<Vec<Value>>, String> {
     of_annotation(namespace, DEFAULT)
 }
 
-/// Returns the tolerations that pods of a namespace may have; `None` if it does not say.
+/// Returns the tolerations that pods of a namespace may have. Returns `None` if it has no annotation that states them.
 ///
 /// # Errors
 /// As for [`defaults_of`].
@@ -100,7 +100,7 @@ fn decode_members(members: &Map) -> Result<Value, String> {
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let Some((known, of)) = MEMBERS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) else { continue };
         if if *of == SECONDS { value.as_int().is_none() } else { value.as_str().is_none() } {
-            // Go states a number that is not whole.
+            // Go's message contains a number that is not whole.
             let kind = match value {
                 Value::Float(number) if *of == SECONDS => format!("number {}", float(number.get())),
                 other => typed::kind(other).to_owned(),
@@ -133,7 +133,7 @@ pub fn are_allowed(tolerations: &[Value], whitelist: &[Value]) -> bool {
     whitelist.is_empty() || tolerations.iter().all(|one| whitelist.iter().any(|other| covers(other, one)))
 }
 
-/// Key, operator, value, effect and seconds.
+/// Returns key, operator, value, effect and seconds.
 fn parts(of: &Value) -> ([&str; 4], Option<i64>) {
     (["key", "operator", "value", "effect"].map(|name| of.str_at(&[name])), of.int_at(&["tolerationSeconds"]))
 }

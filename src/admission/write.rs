@@ -10,8 +10,8 @@ use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// A write as plugins within the server see it. It borrows everything, in the stored version. Its object is apart,
-/// because plugins change it. Policies and webhooks get [`DynamicAttributes`](super::DynamicAttributes).
+/// A write as plugins within the server see it. It borrows everything, in the stored version. Steps get the object
+/// separately, because plugins change it. Policies and webhooks get [`DynamicAttributes`](super::DynamicAttributes).
 #[derive(Debug)]
 pub struct BuiltInAttributes<'a> {
     /// Gives access to objects and to the authorizer.
@@ -20,7 +20,7 @@ pub struct BuiltInAttributes<'a> {
     pub target: Target<'a>,
     /// The operation: create, update, delete or connect.
     pub operation: Operation,
-    /// The stored object, in its stored version; `None` for a create.
+    /// The stored object, in its stored version. `None` for a create.
     pub old: Option<&'a Value>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
@@ -41,13 +41,14 @@ pub struct Results {
 }
 
 impl<'a> BuiltInAttributes<'a> {
-    /// Describes a create; [`BuiltInAttributes::changes`] and [`BuiltInAttributes::with_dry_run`] say more.
+    /// Describes a create. [`BuiltInAttributes::changes`] and [`BuiltInAttributes::with_dry_run`] make other writes of
+    /// it.
     pub fn create(registry: &'a Registry, target: Target<'a>, caller: &'a Caller) -> Self {
         let (operation, results) = (Operation::Create, Mutex::default());
         Self { registry, target, operation, old: None, dry_run: false, caller, results }
     }
 
-    /// Describes another operation on what the request names.
+    /// Describes the same write with another operation.
     pub fn of(self, operation: Operation) -> Self {
         Self { operation, ..self }
     }
@@ -57,7 +58,7 @@ impl<'a> BuiltInAttributes<'a> {
         Self { operation, old: Some(old), ..self }
     }
 
-    /// Describes a write that may not be stored.
+    /// Describes the same write, as a dry run if `dry_run` is true.
     pub fn with_dry_run(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
     }

@@ -17,7 +17,7 @@ use crate::limits;
 use crate::openapi::{self, Swagger};
 use crate::outbound::{self, Error};
 
-/// Accepts aggregated discovery: all resources of a server in one document.
+/// The header `Accept` for aggregated discovery: all resources of a server in one document.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 /// How long until a server that did not answer is asked again.
@@ -179,7 +179,7 @@ async fn resources(aggregation: &Aggregation, remote: &Remote) -> Result<Vec<Val
     }
     let (code, _, document) = fetch(aggregation, remote, &remote.path(), "application/json").await?;
     if code != 200 || document.str_at(&["kind"]) != "APIResourceList" {
-        return Err(format!("the answer is no APIResourceList: {code}"));
+        return Err(format!("the answer is not an APIResourceList: {code}"));
     }
     Ok(of_legacy(&document))
 }

@@ -13,7 +13,7 @@ use super::documents::GroupVersionDocuments;
 /// The aggregated servers that are known at present.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// Whether there are none. This makes look-ups cheap for clusters without aggregated servers.
+    /// Whether there are no servers. This makes look-ups cheap for clusters without aggregated servers.
     is_empty: AtomicBool,
     /// The servers, by group and version.
     remotes: RwLock<BTreeMap<(String, String), Arc<Remote>>>,

@@ -60,14 +60,15 @@ impl std::fmt::Debug for Aggregation {
 }
 
 impl Aggregation {
-    /// Knows no server yet. `given` has the files of the client certificate. If it names none, `made` issues the
-    /// certificate; without `made`, there is none.
+    /// Returns an aggregation that knows no server yet. `given` has the files of the client certificate. If it names
+    /// none, `made` issues the certificate; without `made`, there is none.
     pub fn new(registry: Arc<Registry>, given: CredentialFiles, made: Option<Arc<Pki>>) -> Self {
         Self { registry, known: Known::default(), identity: ClientCertificate { given, made, kept: Mutex::default() } }
     }
 
-    /// Returns the server that serves a path, or has that OpenAPI v3 document. `None` if this server does. The path
-    /// need not be decoded, because groups and versions have no escapes.
+    /// Returns the aggregated server that serves a path: one of its group version, or that of one of its OpenAPI v3
+    /// documents. Returns `None` if this server serves the path. The path need not be decoded, because groups and
+    /// versions have no escapes.
     pub fn of_path(&self, path: &str) -> Option<Arc<Remote>> {
         self.known.of_path(path)
     }

@@ -48,7 +48,7 @@ impl Drop for Held {
 /// Why an event was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// Too many wait.
+    /// Too many events wait.
     Full,
     /// The thread has ended.
     Over,
@@ -75,7 +75,7 @@ pub struct Queue {
 pub struct Batches {
     receiver: mpsc::Receiver<Waiting>,
     closing: watch::Receiver<bool>,
-    /// Events and bytes of a batch, at most. An event with more bytes is a batch of its own.
+    /// The largest number of events, and of bytes, of a batch. An event with more bytes is a batch of its own.
     size: (usize, usize),
     wait: Duration,
     throttle: Option<Throttle>,

@@ -48,7 +48,7 @@ impl Later {
 #[derive(Debug)]
 pub struct Destination {
     format: AuditFormat,
-    /// Most bytes of an event. `None` if they are unlimited.
+    /// The largest size of an event, in bytes. `None` if it is unlimited.
     event_bytes: Option<usize>,
     /// Whether requests are refused if their events are lost.
     is_strict: bool,

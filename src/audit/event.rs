@@ -38,7 +38,7 @@ pub(super) struct Answered {
     pub(super) object: Option<Bytes>,
 }
 
-/// The objects that the path of a request names. What it does not name is empty.
+/// The objects that the path of a request names. Parts that the path does not name are empty.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) group: String,
@@ -88,7 +88,7 @@ pub struct Audited {
     pub(super) user: Option<Arc<User>>,
     pub(super) addresses: Vec<IpAddr>,
     pub(super) agent: String,
-    /// The objects that the path names. `None` if the path is that of no resource.
+    /// The objects that the path names. `None` if the path names no resource.
     pub(super) object: Option<Named>,
     /// Whether the request is long-running.
     lasts: bool,
@@ -279,7 +279,7 @@ impl Audited {
         }
     }
 
-    /// Adds annotations with the times of a slow request that is no watch.
+    /// Adds annotations with the times of a slow request that is not a watch.
     fn tell_times(&mut self) {
         let total = self.began.elapsed();
         if total <= SLOW || self.verb == "watch" {

@@ -103,7 +103,8 @@ pub fn list(lines: &[Bytes]) -> Bytes {
     out.into()
 }
 
-/// Writes the objects that the path names. The object that was sent or answered adds what the path does not name.
+/// Writes the reference to the objects that the path names. Parts that the path lacks come from the object that was
+/// sent or answered.
 fn write_reference(event: &Audited, out: &mut Vec<u8>) {
     let Some(object) = &event.object else { return };
     let stated = &event.record.stated;

@@ -48,7 +48,7 @@ impl Losses {
         Self { counter: meter.counter(families::AUDIT_ERRORS, &[("plugin", plugin)]), plugin, told: Mutex::default() }
     }
 
-    /// Counts lost events, and logs them unless that was done a moment ago.
+    /// Counts lost events, and logs them unless a line was logged a moment ago.
     pub fn add(&self, count: u64, why: &dyn Display) {
         self.counter.increment(count);
         let told = self.told.lock().add(count, Instant::now());

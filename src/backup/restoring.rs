@@ -22,7 +22,7 @@ pub struct Restore {
 /// The reasons why a backup was not restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreCommandError {
-    /// The file does not exist, or is no backup.
+    /// The file does not exist, or is not a backup.
     #[error("cannot restore {path}")]
     Backup {
         /// The file.
@@ -30,7 +30,7 @@ pub enum RestoreCommandError {
         /// The cause.
         source: BackupReadError,
     },
-    /// It cannot be restored.
+    /// The backup cannot be restored.
     #[error(transparent)]
     Restore(#[from] RestoreError),
 }
@@ -48,7 +48,7 @@ impl Restore {
         let restored = actix_web::rt::System::new().block_on(restoring)?;
         let (objects, directory) = (restored.summary.objects, self.founding.data_dir.display());
         println!(
-            "{directory}: {objects} objects as of revision {}, whose revisions are above {} now\n{serve}",
+            "{directory}: {objects} objects as of revision {}; their revisions are now above {}\n{serve}",
             restored.header.revision, restored.above
         );
         Ok(())

@@ -101,7 +101,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Source {
-    /// Saves a backup in a new file, which does not exist after an error. `copy` is where a data directory is copied.
+    /// Saves a backup in a new file, which does not exist after an error. A data directory is copied to `copy` first.
     ///
     /// # Errors
     /// See [`BackupCommandError`].

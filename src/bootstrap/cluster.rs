@@ -124,7 +124,7 @@ pub fn published(endpoints: &Value) -> Vec<IpAddr> {
     addresses.filter_map(|address| address.str_at(&["ip"]).parse().ok()).collect()
 }
 
-/// Returns the first address after the network address of a range; `None` if the text is no range.
+/// Returns the first address after the network address of a range. Returns `None` if the text is not a range.
 fn first_address(cidr: &str) -> Option<IpAddr> {
     let (address, bits) = cidr.split_once('/')?;
     let bits: u32 = bits.parse().ok()?;

@@ -47,9 +47,9 @@ pub struct BootstrapInput {
     pub port: u16,
     /// PEM bundle that verifies client certificates.
     pub client_ca: Option<String>,
-    /// How a front proxy is recognised; `None` without one.
+    /// How a front proxy is recognised. `None` without one.
     pub front_proxy: Option<FrontProxy>,
-    /// Which built-in APIs clients are served.
+    /// Which built-in APIs are served to clients.
     pub enablement: Enablement,
     /// The present time, RFC 3339 in whole seconds and UTC.
     pub now: String,
@@ -85,7 +85,7 @@ pub struct BootstrapObject {
     pub object: Value,
     /// Manager of the creation; its operation is `Update`.
     pub manager: &'static str,
-    /// The fields that a second manager applies right after creation; `None` if there are none.
+    /// The fields that a second manager applies right after creation. `None` if there are none.
     pub applied: Option<Applied>,
     /// How an existing object is reconciled.
     pub rule: ReconcileRule,
@@ -110,7 +110,7 @@ impl BootstrapObject {
         Self { group, version: "v1", resource, object, manager: MANAGER, applied: None, rule, trigger }
     }
 
-    /// Returns the same object, maintained while a server runs, too.
+    /// Returns the same object with another trigger.
     fn reconciled(self, trigger: ReconcileTrigger) -> Self {
         Self { trigger, ..self }
     }

@@ -19,7 +19,8 @@ const DATE: [&str; 2] = ["data", "since"];
 pub enum ReconcileRule {
     /// It is not changed; only a missing one is created.
     Keep,
-    /// Missing labels, annotations and grants are added, none is removed, unless its annotation says `false`.
+    /// Missing labels, annotations and grants are added, and none is removed. Nothing changes if the annotation of the
+    /// object says `false`.
     Role,
     /// As [`ReconcileRule::Role`], for subjects; a binding that refers to another role is replaced.
     Binding,
@@ -168,7 +169,7 @@ pub fn claims_upkeep(object: &Value) -> bool {
     flag(annotation(object, FLOW_AUTOUPDATE)) == Some(true)
 }
 
-/// Parses a truth value as Go does; `None` if it is none.
+/// Parses a boolean as Go does. Returns `None` if the text is not one.
 fn flag(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),

@@ -11,7 +11,7 @@ use crate::embedded::{Line, TextError, lines, list};
 const GROUP: &str = "rbac.authorization.k8s.io";
 /// Prefix of the label that adds a role's rules to the aggregated role whose name follows.
 const AGGREGATE_TO: &str = "rbac.authorization.k8s.io/aggregate-to-";
-/// Prefix of roles that are bound to the service account named by the rest.
+/// Prefix of the names of roles that are bound to a service account. The rest is the name of the account.
 const CONTROLLER: &str = "system:controller:";
 
 /// Returns the roles, then the bindings; cluster-wide ones before those of namespaces.
@@ -179,7 +179,7 @@ fn binding(namespace: &str, name: &str, role: &str, subjects: Vec<Value>) -> Boo
     BootstrapObject::new(GROUP, resource, binding, ReconcileRule::Binding)
 }
 
-/// Returns the binding of a controller's role to the controller's service account; `None` for other roles.
+/// Returns the binding of a controller's role to the controller's service account. Returns `None` for other roles.
 fn controller_binding(role: &BootstrapObject) -> Option<BootstrapObject> {
     let name = role.object.str_at(&["metadata", "name"]);
     let account = name.strip_prefix(CONTROLLER)?;

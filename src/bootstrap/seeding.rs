@@ -15,8 +15,8 @@ use crate::unreadable::others;
 const CONCURRENT: usize = 64;
 /// Resources that are written first, since the others need them: namespaces, and the ranges of service addresses.
 const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
-/// The resource that is written last. Clients cannot delete it, so its existence proves that everything was created
-/// once.
+/// The resource whose objects are written last. Clients cannot delete these objects, so their existence proves that
+/// everything was created once.
 pub(super) const LAST: &str = "priorityclasses";
 
 /// Why the bootstrap objects could not all be written.

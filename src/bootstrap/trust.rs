@@ -16,8 +16,8 @@ const LISTS: [&str; 5] = [
 /// Keys whose texts are certificates in PEM.
 const BUNDLES: [&str; 2] = ["client-ca-file", "requestheader-client-ca-file"];
 
-/// Returns the union of the existing and the wanted data; `None` if the existing data cannot be parsed, which its
-/// writer has to repair.
+/// Returns the union of the existing and the wanted data. Returns `None` if the existing data cannot be parsed: its
+/// writer has to repair it.
 pub(super) fn combined(existing: Option<&Map>, wanted: Option<&Map>) -> Option<Map> {
     let text =
         |map: Option<&Map>, key: &str| map.and_then(|map| map.get(key)).and_then(Value::as_str).map(str::to_owned);

@@ -21,11 +21,11 @@ pub enum AuditFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuditMode {
-    /// They do not: a thread writes or sends the events.
+    /// They do not wait: a thread writes or sends the events.
     Batch,
-    /// They do. An event that cannot be written or sent is lost.
+    /// They wait. An event that cannot be written or sent is lost.
     Blocking,
-    /// They do. A request is refused if its event of the stage RequestReceived cannot be written or sent.
+    /// They wait. A request is refused if its event of the stage RequestReceived cannot be written or sent.
     BlockingStrict,
 }
 
@@ -183,7 +183,7 @@ impl Default for AuditOptions {
     }
 }
 
-/// The batches of a destination of events.
+/// How events are batched for one destination: the log or the webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOptions {
     /// Whether requests wait for their events.
@@ -201,7 +201,7 @@ pub struct BatchOptions {
 }
 
 impl AuditOptions {
-    /// Returns the batches of the log.
+    /// Returns how events are batched for the log.
     pub fn log_batches(&self) -> BatchOptions {
         let throttle = (self.audit_log_batch_throttle_qps, self.audit_log_batch_throttle_burst);
         let truncate = (self.audit_log_truncate_max_event_size, self.audit_log_truncate_max_batch_size);
@@ -215,7 +215,7 @@ impl AuditOptions {
         }
     }
 
-    /// Returns the batches of the webhook.
+    /// Returns how events are batched for the webhook.
     pub fn webhook_batches(&self) -> BatchOptions {
         let throttle = (self.audit_webhook_batch_throttle_qps, self.audit_webhook_batch_throttle_burst);
         let truncate = (self.audit_webhook_truncate_max_event_size, self.audit_webhook_truncate_max_batch_size);
@@ -248,7 +248,8 @@ fn invalid(option: &'static str, why: String) -> ConfigError {
 }
 
 impl BatchOptions {
-    /// Checks the options, in the words of the reference. As there, bytes are checked even if nothing is truncated.
+    /// Checks the options. Errors have the wording of the reference. As in the reference, sizes in bytes are checked
+    /// even if nothing is truncated.
     fn check(&self, of: &str, (event_bytes, batch_bytes): (usize, usize)) -> Result<(), String> {
         let wrong = |what: &str, value: &dyn std::fmt::Display| {
             Err(format!("invalid audit batch {of} {what} {value}, must be a positive number"))

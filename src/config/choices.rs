@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An authorizer: decides what users may do.
+/// An authorizer, which decides what users may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum AuthorizationMode {
     /// Everybody may do everything.

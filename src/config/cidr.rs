@@ -36,8 +36,8 @@ pub enum CidrError {
 }
 
 impl Cidr {
-    /// Returns the range with this address and prefix length in bits; clears the bits after the prefix. `None` if the
-    /// prefix is longer than the address.
+    /// Returns the range of this prefix length, in bits, that contains this address. `None` if the prefix is longer
+    /// than the address.
     pub fn new(address: IpAddr, prefix: u8) -> Option<Self> {
         let network = match address {
             IpAddr::V4(ip) => {
@@ -73,7 +73,7 @@ impl Cidr {
         Self::new(address, self.prefix).is_some_and(|range| range == *self)
     }
 
-    /// Returns the address `offset` after the first. `None` if it is outside the range.
+    /// Returns the address at `offset` from the first one. `None` if it is outside the range.
     pub fn nth(&self, offset: u128) -> Option<IpAddr> {
         if self.host_bits() < 128 && offset >> self.host_bits() != 0 {
             return None;

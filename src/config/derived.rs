@@ -17,7 +17,7 @@ impl Config {
         Some(Duration::from_secs(self.event_ttl_seconds)).filter(|age| !age.is_zero())
     }
 
-    /// Returns how long open requests may take before a stopping server ends.
+    /// Returns how long a stopping server waits for open requests before it ends.
     pub const fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)
     }

@@ -61,7 +61,8 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// Names the place of a wrong value, so that the user can find it: the variable, the file or the flag.
+    /// Returns the error about a wrong value. It names the place, so that the user can find it: the variable, the file
+    /// or the flag.
     fn value(error: &figment::Error, file: Option<&Path>) -> Self {
         let (key, why) = (error.path.join("."), error.kind.to_string());
         let origin = error.metadata.as_ref().map_or("", |metadata| &metadata.name);
@@ -117,7 +118,7 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
 
 /// The layers of a configuration.
 struct Layers {
-    /// Defaults.
+    /// The defaults of the options for which no flag is given.
     all: Dict,
     /// The text of the file. `None` if no file is given.
     file: Option<String>,
@@ -126,14 +127,14 @@ struct Layers {
 }
 
 impl Layers {
-    /// Returns the options of a part.
+    /// Returns the options of the part `A`, from all layers.
     fn part<A: clap::Args + DeserializeOwned>(&self, file: Option<&Path>) -> Result<A, ConfigError> {
         let own = options_of::<A>();
         self.of(|option| own.contains(option)).extract().map_err(|error| ConfigError::value(&error, file))
     }
 
-    /// Returns the layers with only the keys for which `takes` is true. Those may be keys of the file that are no
-    /// options: reading the layers refuses them.
+    /// Returns the layers with only the keys for which `takes` returns true. Some may be keys of the file that are no
+    /// options: the extraction of the options refuses these.
     fn of(&self, takes: impl Fn(&str) -> bool + Clone) -> Figment {
         let options = options();
         let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
@@ -180,7 +181,7 @@ fn option_of(variable: &str) -> String {
     variable.to_lowercase().replace('_', "-")
 }
 
-/// Returns the variables that have the prefix of options and name none: they are probably mistakes.
+/// Returns the variables that have the prefix but name no option: they are probably mistakes.
 pub fn unrecognized_variables(environment: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let options = options();
     let is_meant = |rest: &str| rest == CONFIG_FILE || options.contains(&option_of(rest));
@@ -321,7 +322,7 @@ fn check_members(config: &Config) -> Result<(), ConfigError> {
     check_found(config)
 }
 
-/// Checks the options that members need if they find each other by a host name, and must not have otherwise.
+/// Checks the options that members need if they find each other by a host name. Otherwise members must not have them.
 fn check_found(config: &Config) -> Result<(), ConfigError> {
     let refuse = |option, why: &str| Err(ConfigError::Invalid { option, why: why.to_owned() });
     let by_name = matches!(config.initial_cluster, Some(InitialCluster::Dns(_)));

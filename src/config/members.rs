@@ -8,18 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::text_options::as_text;
 
-/// The word that stands in the place of a name if one host name resolves to all members. No member can have this name.
+/// The word in the place of a member's name if one host name resolves to the addresses of all members. No member can
+/// have this name.
 const DNS: &str = "dns";
-/// Largest name of a member, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
+/// Largest length of a member's name, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
 const NAME_BYTES: usize = 63;
 
 /// The members that form a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum InitialCluster {
-    /// The address at which each listens for the others, `HOST:PORT` by name.
+    /// The address at which each member listens for the others, as `HOST:PORT`, by the member's name.
     Members(BTreeMap<String, String>),
-    /// A host name that resolves to the addresses of all, and the port on which they listen.
+    /// A host name that resolves to the addresses of all members, and the port on which they listen.
     Dns(String),
 }
 
@@ -60,7 +61,7 @@ impl InitialCluster {
         }
     }
 
-    /// Returns whether a member of this name may be one of them.
+    /// Returns whether a member with this name may belong to the cluster.
     pub fn may_have(&self, name: &str) -> bool {
         match self {
             Self::Members(members) => members.contains_key(name),
@@ -75,7 +76,7 @@ pub fn is_member_name(name: &str) -> bool {
     (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(fits) && name != DNS
 }
 
-/// Returns the name of this machine if it can be that of a member, else `flotilla`.
+/// Returns the name of this machine if a member can have it, and `flotilla` otherwise.
 pub fn default_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_lowercase();
     if is_member_name(&name) { name } else { "flotilla".to_owned() }

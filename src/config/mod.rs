@@ -48,7 +48,7 @@ pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "
 /// Issuer of service account tokens unless configured.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
-/// Returns the options of a part if no flag is given.
+/// Returns the options of the part `A` as they are if no flag is given.
 fn defaults<A: clap::Args>() -> A {
     let matches = A::augment_args(clap::Command::new("")).get_matches_from([""]);
     A::from_arg_matches(&matches).expect("every option has a default or may be missing")
@@ -281,8 +281,8 @@ pub struct Config {
     /// File with the keys by which the log and the snapshots are encrypted on the disk (`EncryptionConfiguration` of
     /// `apiserver.config.k8s.io/v1`).
     ///
-    /// Everything is encrypted, if for any resource the first provider encrypts. A server that starts with another file
-    /// encrypts what is there by its keys.
+    /// Everything is encrypted if the first provider of any resource encrypts. A server that starts with another file
+    /// encrypts the existing data with the keys of that file.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_provider_config: Option<PathBuf>,

@@ -14,7 +14,7 @@ use crate::version::RELEASE;
 #[serde(try_from = "String", into = "String")]
 pub struct ReportedVersion(String);
 
-/// Why a text is no such version, in the words of kube-apiserver.
+/// Why the server cannot report a text as its version, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReportedVersionError(String);
@@ -59,7 +59,7 @@ impl fmt::Display for ReportedVersion {
 
 as_text!(ReportedVersion);
 
-/// Returns the length of the numbers with dots between them that a text begins with.
+/// Returns the length of the numbers, with dots between them, at the start of a text.
 fn numbers_len(text: &str) -> usize {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let dotted = &text[..end];
@@ -67,8 +67,8 @@ fn numbers_len(text: &str) -> usize {
     if dotted.starts_with('.') { 0 } else { dotted[..end].trim_end_matches('.').len() }
 }
 
-/// Returns the pre-release in the text after the numbers; empty if there is none. `None` if the text is not a
-/// pre-release, build metadata, or the former followed by the latter.
+/// Returns the pre-release in `extra`, the text after the numbers. It is empty if there is no pre-release. `None` if
+/// `extra` is not a pre-release, build metadata, or the former followed by the latter.
 fn before_build(extra: &str) -> Option<&str> {
     let is_list = |text: &str| {
         let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');

@@ -18,7 +18,7 @@ const WHOLE: [&str; 1] = ["services"];
 /// The meaning of `large`: the resources that large clusters write or read most.
 const LARGE: &str = "pods=8,events=8,nodes=8,coordination.k8s.io/leases=8,discovery.k8s.io/endpointslices=8";
 
-/// The number of shards of the tables for which it is stated.
+/// The numbers of shards, for the tables for which they are stated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shards(BTreeMap<String, u16>);
@@ -32,7 +32,7 @@ pub enum ShardsError {
     /// The name cannot be that of a resource.
     #[error("{0:?} is not a resource: it is named as in pods, apps/deployments or example.com/widgets")]
     Resource(String),
-    /// The name has the form of a built-in resource, and none has this name.
+    /// The name has the form of a built-in resource's name, but no built-in resource has it.
     #[error("no resource {0:?} is stored: those of custom resources are named as in example.com/widgets")]
     Unknown(String),
     /// The number is out of range.

@@ -15,7 +15,7 @@ use crate::pki::KubeconfigError;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Link {
-    /// The parameter `token` of its query.
+    /// The value of the parameter `token` in the query of the link.
     pub token: String,
     /// How long the link can be opened, in seconds.
     pub seconds: u64,

@@ -25,7 +25,7 @@ struct Entry {
     ends: Instant,
 }
 
-/// Tokens of one kind with their users, the oldest first. Above the bound, the oldest is dropped.
+/// Tokens of one kind with their users, the oldest first. If a new one would exceed the bound, the oldest is dropped.
 #[derive(Debug)]
 struct Tokens {
     entries: Vec<Entry>,
@@ -107,8 +107,8 @@ impl Links {
         self.links.lock().user(token, now)
     }
 
-    /// Uses up a link: returns the token of a session of its user. `None` for a link that has been used, is too old or
-    /// was never issued.
+    /// Uses up a link, and returns the token of a new session of its user. `None` for a link that has been used, is too
+    /// old or was never issued, and if the machine has no random numbers.
     pub fn exchange(&self, token: &str, now: Instant) -> Option<String> {
         let user = {
             let mut links = self.links.lock();

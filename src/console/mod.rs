@@ -1,8 +1,8 @@
 //! The console: a read-only page for browsers that shows the state of a member.
 //!
-//! The server makes the page of an [`Overview`](crate::overview::Overview). Server-sent events keep it up to date; a
+//! The server makes the page from an [`Overview`](crate::overview::Overview). Server-sent events keep it up to date; a
 //! browser without scripts loads it again. Its users are authenticated and authorized as on every other path. A browser
-//! without credentials can open a link that `flotilla console` issues; from then on a cookie identifies it.
+//! without credentials can open a link that `flotilla console` issues; from then on a cookie identifies the browser.
 
 mod command;
 mod links;
@@ -18,7 +18,7 @@ pub use policy::{cookie, from_cookies, headers};
 
 /// GET: the page.
 pub const PAGE_PATH: &str = "/console";
-/// GET: the events that keep it up to date.
+/// GET: the events that keep the page up to date.
 pub const EVENTS_PATH: &str = "/console/events";
 /// POST: issues a [`Link`].
 pub const LINKS_PATH: &str = "/console/links";
@@ -30,11 +30,11 @@ pub const OPEN_PATH: &str = "/console/open";
 pub enum Part {
     /// The page.
     Page,
-    /// The events that keep it up to date.
+    /// The events that keep the page up to date.
     Events,
-    /// The links that are issued.
+    /// The path that issues links.
     Links,
-    /// The place where a link is opened.
+    /// The path of links.
     Open,
 }
 

@@ -39,7 +39,7 @@ impl Column {
     }
 }
 
-/// Returns a table whose first column names its rows, or a sentence if it has no rows.
+/// Returns a table whose first column names its rows, or the sentence `none` if it has no rows.
 pub(super) fn table<const N: usize>(columns: [Column; N], rows: &[[String; N]], none: &str) -> Markup {
     if rows.is_empty() {
         return html! { p.none { (none) } };

@@ -11,13 +11,13 @@ use crate::access::CONSOLE_COOKIE;
 use crate::limits;
 
 /// Returns a cookie that browsers send to this host alone, only over TLS and only from its own pages, and hide from
-/// scripts. `port` is that of the server.
+/// scripts. `port` is the port of the server.
 pub fn cookie(session: &str, port: u16) -> String {
     let seconds = limits::CONSOLE_SESSION_LIFETIME.as_secs();
     format!("{CONSOLE_COOKIE}{port}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
 }
 
-/// Returns the value of the server's cookie in a header `Cookie`.
+/// Returns the value of the server's cookie in a header `Cookie`. `None` if the header does not have this cookie.
 pub fn from_cookies(header: &str, port: u16) -> Option<&str> {
     header.split(';').find_map(|pair| {
         let (own, value) = pair.trim().strip_prefix(CONSOLE_COOKIE)?.split_once('=')?;
@@ -25,8 +25,8 @@ pub fn from_cookies(header: &str, port: u16) -> Option<&str> {
     })
 }
 
-/// Content Security Policy (W3C, level 3): the one style and the one script of the page, by their digests, and its own
-/// events; nothing else.
+/// Content Security Policy (W3C, level 3). It allows the one style and the one script of the page, by their digests,
+/// connections to this server for the events, and images in `data:` URLs; nothing else.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     let hash = |text: &str| STANDARD.encode(digest(&SHA256, text.as_bytes()));
     let (style, script) = (hash(STYLE), hash(SCRIPT));

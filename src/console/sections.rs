@@ -19,7 +19,7 @@ pub(super) struct Section {
     pub(super) id: &'static str,
     /// Its headline.
     pub(super) title: &'static str,
-    /// The content below that.
+    /// The content below the headline.
     pub(super) content: Markup,
 }
 

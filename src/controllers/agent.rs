@@ -63,7 +63,7 @@ impl Agent {
         Self { registry, settings, user, manager, is_server: name == SERVER.0 }
     }
 
-    /// Counts a request by its outcome.
+    /// Counts a request by its outcome. Returns the outcome.
     fn counted<T>(&self, method: &'static str, answered: ApiResult<T>) -> ApiResult<T> {
         let code = match (&answered, method) {
             (Ok(_), "POST") => 201,
@@ -84,7 +84,7 @@ impl Agent {
         found.ok_or_else(|| ApiError::internal(format_args!("no resource {name} in group {group:?}")))
     }
 
-    /// Returns the present state of an object; `None` if it does not exist.
+    /// Returns the present state of an object. `None` if the object does not exist.
     pub fn get(&self, target: Target<'_>) -> ApiResult<Option<Value>> {
         let current = self.registry.current(target.served, target.namespace, target.name);
         let found = current.ok_or_else(|| target.served.not_found(target.name));
@@ -104,7 +104,7 @@ impl Agent {
         }
     }
 
-    /// Creates an object; returns false if it existed already.
+    /// Creates an object. Returns false if the object existed already.
     pub async fn create(&self, target: Target<'_>, mut object: Value) -> ApiResult<bool> {
         let served = target.served;
         object.set_at(&["kind"], &*served.kind().name);
@@ -155,7 +155,8 @@ impl Agent {
         self.counted("PATCH", applied).map(drop)
     }
 
-    /// Deletes an object. It is no error if the object is gone or was replaced by another one.
+    /// Deletes an object. It is no error if the object is gone. The error is 409 if the object does not have the UID or
+    /// the revision that the options state.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<()> {
         let deleted = self.registry.delete(target, options, &mut self.caller()).await;
         match self.counted("DELETE", deleted) {

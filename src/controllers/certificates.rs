@@ -1,5 +1,5 @@
-//! Approves certificate requests of nodes that may have a client certificate, and issues approved ones of Kubernetes'
-//! own signers (Kubernetes documentation, "TLS bootstrapping" and "Certificate Signing Requests").
+//! Approves certificate requests of nodes that may have a client certificate, and signs approved requests as the
+//! signers that Kubernetes defines (Kubernetes documentation, "TLS bootstrapping" and "Certificate Signing Requests").
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::registry::Target;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// For how long a certificate is valid at most.
+/// Longest validity of a certificate.
 const VALID_MAX: Duration = Duration::from_secs(365 * 86_400);
-/// For how long a certificate is valid at least.
+/// Shortest validity of a certificate.
 const VALID_MIN: Duration = Duration::from_secs(600);
 const GROUP: &str = "certificates.k8s.io";
 const RESOURCE: &str = "certificatesigningrequests";
 
-/// The permissions for one of which a node's request is approved: the subresource that a user may `create`, and the
-/// message of the approval. The first one is for a node that asks for its own certificate.
+/// Permissions: the subresource that a user may `create`, and the message of the approval. A node's request is approved
+/// if its user has one of them. The first one counts only if the node asks for its own certificate.
 const PERMISSIONS: [(&str, &str); 2] = [
     ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview."),
     ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview."),
@@ -139,7 +139,7 @@ async fn add_condition(
     .await
 }
 
-/// Changes a request unless somebody else has changed it meanwhile: that change puts it into the queue again.
+/// Changes a request, unless another writer has changed it since it was read: that change puts it into the queue again.
 async fn edit(
     agent: &Agent,
     served: &Arc<Served>,

@@ -24,9 +24,9 @@ use crate::status::{ApiError, ApiResult};
 
 const NAMESPACE: &str = "kube-public";
 const NAME: &str = "cluster-info";
-/// What is signed.
+/// The path of the text that is signed.
 const CONTENT: [&str; 2] = ["data", "kubeconfig"];
-/// The beginning of the members of `data` that hold signatures, before the token's id.
+/// The prefix of the members of `data` that hold signatures. The token's id follows it.
 const SIGNATURE: &str = "jws-kubeconfig-";
 
 /// Signs the map, now and whenever it or a token has changed.
@@ -98,7 +98,7 @@ fn signatures(map: &Value, tokens: &BTreeMap<String, String>) -> Option<BTreeMap
 
 /// Signs a text: a JSON Web Signature with detached content (RFC 7515, appendix F), by HMAC with SHA-256.
 fn signature(content: &str, id: &str, secret: &str) -> String {
-    // The id has lower-case letters and digits alone, see `token`.
+    // The id has only lower-case letters and digits, see `token`.
     let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"HS256","kid":"{id}"}}"#));
     let signed = format!("{header}.{}", URL_SAFE_NO_PAD.encode(content));
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -119,7 +119,7 @@ fn tokens(agent: &Agent, secrets: &Arc<Served>) -> ApiResult<BTreeMap<String, St
     Ok(tokens)
 }
 
-/// Returns the id and secret of a token that is valid for signing, else `None`.
+/// Returns the id and secret of a token. `None` if the Secret is not a token that is valid for signing.
 fn token(secret: &Value) -> Option<(String, String)> {
     let data = |key: &str| String::from_utf8(STANDARD.decode(secret.str_at(&["data", key])).ok()?).ok();
     let id = secret.str_at(&["metadata", "name"]).strip_prefix("bootstrap-token-")?;

@@ -29,8 +29,8 @@ use crate::unreadable::others;
 const WORKERS: usize = 4;
 /// Concurrent deletions for each definition.
 const CONCURRENT: usize = 32;
-/// Delay from the deletion of a definition to the first listing of its objects: creates that were admitted before
-/// become visible on every replica meanwhile.
+/// Delay from the deletion of a definition to the first listing of its objects. Meanwhile, objects whose creation was
+/// admitted before become visible on every replica.
 const SETTLE: Duration = Duration::from_millis(500);
 /// Time between two checks of the remaining objects.
 const RECHECK: Duration = Duration::from_secs(1);
@@ -93,7 +93,7 @@ async fn attempt(
     }
 }
 
-/// Does the remaining work for a definition.
+/// Deletes the objects of a definition that is being deleted, then removes its finalizer.
 async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Requeue> {
     tell(agent, target, definition, Stage::InProgress).await?;
     let uid = definition.str_at(&["metadata", "uid"]);
@@ -118,15 +118,15 @@ async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Stage) -
     agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await
 }
 
-/// Deletes the objects of a resource, unless `is_to_be`, which is asked after this replica has caught up with all
-/// acknowledged writes, returns false. Returns whether there were any objects.
+/// Deletes the objects of a resource, unless `is_to_be` returns false. It is called after this replica has caught up
+/// with all acknowledged writes. Returns whether it has found any objects.
 async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
     let table = agent.registry.table(served);
     agent.registry.catch_up().await?;
     agent.registry.barrier(&table).await?;
     let chunks = scan(&table.snapshot(), Selection::default());
     if !is_to_be()? {
-        return Ok(false); // and what is there may be of a definition that was made anew
+        return Ok(false); // the objects may belong to a definition that was created again
     }
     let delete = async |(key, uid): (Key, Option<String>)| {
         let propagation = Some(Propagation::Background);

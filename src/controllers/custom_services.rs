@@ -19,7 +19,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 const GROUP: &str = "apiregistration.k8s.io";
-/// The label of API services that the server keeps, and its value for those of definitions.
+/// The label of API services that the server manages, and its value for the API services of definitions.
 const MANAGED: [&str; 3] = ["metadata", "labels", "kube-aggregator.kubernetes.io/automanaged"];
 const ALWAYS: &str = "true";
 
@@ -87,7 +87,8 @@ async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<
     Ok(Requeue::Never)
 }
 
-/// Returns the API service of a name, for a group version that definitions serve; `None` for another name.
+/// Returns the API service of a group version of definitions, by its name, as in `v1.example.com`. `None` if the name
+/// does not have this form.
 fn service(name: &str) -> Option<Value> {
     let (version, group) = name.split_once('.')?;
     let (group_priority, version_priority) = (CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY);

@@ -61,7 +61,7 @@ where
     Ok(())
 }
 
-/// Ignores that a create failed because the namespace is being deleted.
+/// Ignores the failure of a create in a namespace that is being deleted, or is gone.
 pub fn unless_namespace_ends(created: ApiResult<bool>) -> ApiResult<()> {
     match created {
         Err(ApiError { code: 404, .. }) => Ok(()),

@@ -25,7 +25,7 @@ struct Ending {
     group: &'static str,
     resource: &'static str,
     interest: fn() -> Interest,
-    /// Returns when an object expires; `None` if it never does.
+    /// Returns when an object expires. `None` if it never does.
     ends_at: fn(&Value) -> Option<Timestamp>,
 }
 

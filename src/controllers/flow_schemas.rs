@@ -16,7 +16,7 @@ use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// Keeps the condition of every FlowSchema, now and whenever one of them or a priority level changes.
+/// Renews the condition of every FlowSchema, now and whenever the FlowSchema or a priority level has changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let schemas = agent.resource(FLOW_GROUP, "flowschemas")?;
     let levels = agent.resource(FLOW_GROUP, "prioritylevelconfigurations")?;

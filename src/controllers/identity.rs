@@ -26,7 +26,7 @@ const NAMESPACE: &str = "kube-system";
 /// Label of these leases, and its value.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 const HOST_LABEL: &str = "kubernetes.io/hostname";
-/// Duration of a lease, as in the reference: a lease outlives its server by as much.
+/// Duration of a lease, as in the reference. A lease stays this long after its server last renewed it.
 const DURATION_SECONDS: i64 = 3_600;
 /// Interval of renewals; short enough that several may fail before the lease expires.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);

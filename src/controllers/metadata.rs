@@ -32,7 +32,7 @@ fn is_sorted(text: &[u8]) -> bool {
     !text.starts_with(b"{\"name\":")
 }
 
-/// Returns the UID of an object; `None` if it has none.
+/// Returns the UID of an object. `None` if it has none.
 pub fn uid(object: &Object) -> Option<&str> {
     uid_in(object.metadata())
 }

@@ -183,7 +183,7 @@ const CONTROLLERS: &[Controller] = &[
     ("pod-garbage-collector", "orphaned_pods", |agent, queue| lost_pods::run(agent, queue).boxed_local()),
 ];
 
-/// Controllers of API servers, which run beside a kube-controller-manager, too.
+/// Controllers of API servers. They also run if a kube-controller-manager runs.
 const OF_API: &[Controller] = &[
     ("kubernetes-service", "kubernetes_service", |agent, queue| kubernetes_service::run(agent, queue).boxed_local()),
     ("upkeep", "upkeep", |agent, queue| upkeep::run(agent, queue).boxed_local()),
@@ -209,8 +209,8 @@ const OF_EACH: &[(&str, RunOnEach)] = &[
 ];
 
 /// Starts the controllers on this thread, which must run a local task set. They work while this replica leads, so that
-/// only one replica's controllers do, and end when the drain begins. Those that maintain this server's own objects
-/// always work.
+/// the controllers of only one replica work at a time. Those that maintain this server's own objects always work. All
+/// end when the drain begins.
 pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Controllers {
     let manager = Rc::new(Agent::new(Arc::clone(registry), settings.clone()));
     let server = Rc::new(Agent::of_server(Arc::clone(registry), settings.clone()));
@@ -243,7 +243,7 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
     Controllers { tasks, broken }
 }
 
-/// Runs `work` whenever this replica leads, until the store ends.
+/// Runs `work` whenever this replica leads, until the store or the work ends.
 async fn while_leading<W: Future<Output = ()>>(mut leads: watch::Receiver<bool>, work: impl Fn() -> W) {
     loop {
         if leads.wait_for(|leads| *leads).await.is_err() {

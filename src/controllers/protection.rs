@@ -28,8 +28,8 @@ use crate::status::{ApiError, ApiResult};
 
 /// Objects that are processed concurrently.
 const WORKERS: usize = 4;
-/// Delay from a change to its processing: users that were admitted before become visible on every replica meanwhile,
-/// and many changes need one check only.
+/// Delay from a change to its processing. Meanwhile, users that were admitted before become visible on every replica.
+/// Many changes in a row need only one check.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Namespace and name.
@@ -42,7 +42,7 @@ struct Controller {
     finalizer: String,
     guarded: Arc<Served>,
     users: Vec<Arc<Served>>,
-    /// Objects that are deleted and still in use: only for these do changes of their users matter.
+    /// Objects that are deleted and still in use. Changes of users matter only for these.
     held: RefCell<BTreeSet<Place>>,
     queue: Queue<Place>,
 }

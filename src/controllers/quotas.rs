@@ -144,7 +144,7 @@ impl Controller {
         .await;
     }
 
-    /// Returns whether a change may have reduced the usage below what was charged.
+    /// Returns whether a change may have reduced the usage below the charged usage.
     fn may_use_less(&self, change: &Change, of: &Counted) -> bool {
         let namespace = change.object().key().namespace().unwrap_or("");
         if !self.counted.borrow().contains_key(namespace) {
@@ -170,7 +170,7 @@ impl Controller {
             || is_other(&["spec", "volumeAttributesClassName"])
     }
 
-    /// Puts the quotas of an object's namespace that count such objects into the queue.
+    /// Puts the quotas that count an object into the queue.
     fn look_at(&self, object: &Object, of: &Counted) {
         let namespace = object.key().namespace().unwrap_or("");
         for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
@@ -222,8 +222,8 @@ impl Controller {
         }
     }
 
-    /// Counts the usage of a quota; keeps amounts of unknown names. Sets `leaves` to the time at which the first object
-    /// ceases to count without a change.
+    /// Counts the usage of a quota. Names that nothing counts keep their amounts. Sets `leaves` to the time at which
+    /// the first object ceases to count without a change.
     async fn count(&self, quota: &Value, now: Timestamp, leaves: &mut Option<Timestamp>) -> ApiResult<Usage> {
         let namespace = quota.str_at(&["metadata", "namespace"]);
         let hard = quota.map_at(&["spec", "hard"]);

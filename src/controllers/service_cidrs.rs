@@ -1,5 +1,5 @@
 //! Maintains ranges of service addresses (ServiceCIDR) other than the default one. A finalizer keeps a range as long as
-//! addresses would be in no range without it, and a condition says that the range can be used (KEP-1880).
+//! it has addresses that are in no other range, and a condition says that the range can be used (KEP-1880).
 //!
 //! The default range belongs to the server (`crate::bootstrap`): it has no finalizer and is created again when it is
 //! deleted.
@@ -37,8 +37,8 @@ const MANAGED_BY: [&str; 3] = ["metadata", "labels", "ipaddress.kubernetes.io/ma
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 /// Delay from a change to its processing, so that many changes need one check only.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long a range stays after its deletion, until no server that has not seen the deletion can allocate an address
-/// from it.
+/// How long a range stays after its deletion. After that time, every server has seen the deletion, and none allocates
+/// an address from the range.
 const GRACE: Duration = Duration::from_secs(10);
 
 struct Controller {
@@ -103,7 +103,7 @@ impl Controller {
         Ok(Requeue::Never)
     }
 
-    /// Removes the finalizer of a deleted range, unless addresses would be in no range without it.
+    /// Removes the finalizer of a deleted range, unless the range has addresses that are in no other range.
     async fn finish(&self, target: Target<'_>, range: &Value, deleted: &str) -> ApiResult<Requeue> {
         self.held.borrow_mut().insert(target.name.to_owned());
         if self.is_needed(range)? {

@@ -16,10 +16,10 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
 use crate::status::{ApiError, ApiResult};
 
-/// Delay from a change of an object to its check, which bounds how often an object that others keep changing is
-/// written.
+/// Delay from a change of an object to its check. It bounds how often the server writes an object that others keep
+/// changing.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long an object may stay that falsely claims to belong to the server.
+/// How long an object stays that falsely claims to belong to the server.
 const UNWANTED: Duration = Duration::from_secs(10);
 
 /// An item of the queue.

@@ -59,14 +59,14 @@ pub struct Version {
     pub name: Text,
     /// Whether it is served.
     pub served: bool,
-    /// The warning that deprecated versions get. `None` when the version is not deprecated.
+    /// The warning that clients of a deprecated version get. `None` when the version is not deprecated.
     pub deprecation: Option<String>,
     /// The schema of its objects.
     pub schema: Arc<Structural>,
     /// The CEL rules of the schema.
     pub rules: CelRules,
     /// The schema as the definition states it. It shares its text with the stored definition, because a tree would
-    /// take three times as much memory.
+    /// take three times as much memory. `None` if the version has no schema.
     pub published: Option<ObjectText>,
     /// The kind, with its type for server-side apply, which is made on first use.
     pub kind: Ref<Kind>,
@@ -92,7 +92,7 @@ pub struct ScalePaths {
 }
 
 impl Definition {
-    /// Reads a stored definition. `None` until it is established.
+    /// Reads a stored definition. `None` until it is established, and if it has no storage version.
     pub fn of(object: &Value) -> Option<Self> {
         if !is_true(object, "Established") {
             return None;
@@ -127,8 +127,8 @@ impl Definition {
         })
     }
 
-    /// Takes over the serial, the signal and the compiled rules of the previous definition if both describe objects
-    /// alike. Returns whether they do.
+    /// Takes over the serial, the signal and the compiled rules of the previous definition if both describe objects in
+    /// the same way. Returns whether they do.
     pub fn continues(&mut self, before: &Self) -> bool {
         let is_same = self.source.as_ref() == before.source.as_ref();
         if is_same {
@@ -211,8 +211,8 @@ impl Version {
         }
     }
 
-    /// Reports which CEL rules an object breaks. `old` is the stored object, and `errors` holds what other checks
-    /// found.
+    /// Reports which CEL rules an object breaks. `old` is the stored object, and `errors` has the errors of other
+    /// checks.
     pub fn judge(&self, object: &Value, old: Option<&Value>, errors: &mut Errors, warnings: &mut Vec<String>) {
         if let Some(published) = &self.published {
             self.rules.validate(published, &self.schema, (object, old), errors, warnings);
@@ -261,8 +261,8 @@ fn path(text: &str) -> Vec<String> {
     text.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the warning of a deprecated version. Without a text of its own, the version gets the general one, which
-/// names the best newer version that is not deprecated.
+/// Returns the warning about a deprecated version. Without a text of its own, the version gets the general one, which
+/// names the best newer version that is served and not deprecated. `None` if the version is not deprecated.
 fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Option<String> {
     if !version.is_true_at(&["deprecated"]) {
         return None;

@@ -23,7 +23,7 @@ pub struct Definitions {
     known: BTreeMap<Key, Arc<Definition>>,
     /// Definitions from before the current list began. The list has not reached them yet.
     before: BTreeMap<Key, Arc<Definition>>,
-    /// Signals of replaced and deleted definitions. They are ended after the next publication.
+    /// Grace periods of replaced and deleted definitions. They begin after the next publication.
     over: Vec<GracePeriod>,
     listed: bool,
 }
@@ -34,7 +34,7 @@ impl Definitions {
         self.known.values()
     }
 
-    /// Adds, replaces or removes a definition. Returns whether that makes a difference to what is served.
+    /// Adds, replaces or removes a definition. Returns whether that changes what is served.
     fn set(&mut self, key: &Key, mut definition: Option<Definition>) -> bool {
         let before = self.known.remove(key).or_else(|| self.before.remove(key));
         let terminating = |of: Option<&Definition>| of.map(|definition| definition.terminating);
@@ -78,7 +78,7 @@ impl Definitions {
     }
 }
 
-/// Reads a definition. `None` if the object cannot be decoded.
+/// Reads a definition. `None` if the object cannot be decoded, or the definition is not established.
 fn read(object: &Arc<Object>) -> Option<Definition> {
     Definition::of(&others(tree(object))?)
 }

@@ -7,7 +7,7 @@
 //!
 //! Decode, [`prune`](flotilla_proto::structural::prune), [`drop_nulls`](flotilla_proto::structural::drop_nulls),
 //! [`coerce`](crate::schemas::coerce::coerce) embedded objects, [`default`](flotilla_proto::structural::default()),
-//! then check `metadata` as that of any object, and the object by [`validate`](crate::schemas::validate::validate),
+//! then check `metadata` as in any object, and the object by [`validate`](crate::schemas::validate::validate),
 //! [`validate_update`](crate::schemas::ratchet::validate_update) or
 //! [`validate_status_update`](crate::schemas::ratchet::validate_status_update), and last by its
 //! [`rules`](crate::schemas::rules) in CEL. The result of an apply skips the decoding steps: it is only defaulted and

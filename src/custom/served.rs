@@ -41,7 +41,7 @@ impl Custom {
         Self { definition: definition.clone(), version: definition.storage }
     }
 
-    /// The definition.
+    /// Returns the definition.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
@@ -56,8 +56,8 @@ impl Custom {
         &self.definition.stored().kind
     }
 
-    /// Returns whether this is the version by which documents that name each resource once describe it: the stored
-    /// version, or the first served one if the stored one is not served.
+    /// Returns whether documents that name each resource once describe it in this version: the stored one, or the first
+    /// served one if the stored one is not served.
     pub fn is_first(&self) -> bool {
         let (versions, storage) = (&self.definition.versions, self.definition.storage);
         match versions[storage].served {
@@ -107,7 +107,7 @@ impl Custom {
     /// Checks that an object states this kind in this version.
     ///
     /// # Errors
-    /// 422 for the stated kind if it is another one.
+    /// 422 if it states another kind or version. The error names the kind that the object states.
     pub fn check_type(&self, object: &Value) -> ApiResult<()> {
         let mut errors = Errors::default();
         let own = [("kind", self.definition.kind.to_string()), ("apiVersion", self.version().api_version())];
@@ -138,7 +138,7 @@ impl Custom {
     ///
     /// # Errors
     /// 500 if the definition no longer has the version in which the object was stored. 413 if its present defaults make
-    /// the object exceed the size limit.
+    /// the object exceed the size limit. 503 if the conversion by webhook was not fetched before.
     pub fn show(&self, object: Value) -> ApiResult<Value> {
         let mut shown = self.translated(self.read(object)?, self.version())?;
         shown.sort_members();
@@ -148,7 +148,7 @@ impl Custom {
     /// Reads a stored object in the version in which it was stored, by the present schema of that version.
     ///
     /// # Errors
-    /// As for [`Custom::show`].
+    /// 500 and 413, as for [`Custom::show`].
     pub fn read(&self, mut object: Value) -> ApiResult<Value> {
         let stated = object.str_at(&["apiVersion"]);
         let stored = self.definition.of_api_version(stated).ok_or_else(|| {
@@ -159,7 +159,7 @@ impl Custom {
         Ok(object)
     }
 
-    /// Returns the definition if a webhook converts its objects, else `None`.
+    /// Returns the definition if a webhook converts its objects. `None` if the server converts them.
     pub fn converted_by_webhook(&self) -> Option<&Arc<Definition>> {
         Some(&self.definition).filter(|definition| definition.conversion.is_some())
     }
@@ -249,14 +249,14 @@ impl Custom {
         })
     }
 
-    /// Validates a new object. `errors` holds what other checks found.
+    /// Validates a new object. `errors` has the errors of other checks.
     pub fn validate(&self, object: &Value, errors: &mut Errors, warnings: &mut Vec<String>) {
         validate::validate(&self.version().schema, object, errors);
         self.validate_scale(object, false, errors);
         self.version().judge(object, None, errors, warnings);
     }
 
-    /// Validates a changed object. `errors` holds what other checks found.
+    /// Validates a changed object. `errors` has the errors of other checks.
     pub fn validate_update(
         &self,
         subresource: &str,
@@ -275,7 +275,7 @@ impl Custom {
         self.version().judge(object, Some(old), errors, warnings);
     }
 
-    /// Checks what a Scale shows, if the version has one.
+    /// Checks the values that a Scale shows, if the version has the subresource `scale`.
     fn validate_scale(&self, object: &Value, is_status: bool, errors: &mut Errors) {
         if let Some(paths) = &self.version().scale {
             replicas::validate(paths, object, is_status, errors);

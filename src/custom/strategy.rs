@@ -26,7 +26,7 @@ pub static WITH_STATUS: Strategy = Strategy {
     ..PLAIN
 };
 
-/// Raises the generation if a member other than these changed.
+/// Raises the generation if a member other than those in `besides` changed.
 fn count(object: &mut Value, old: &Value, besides: &[&str]) {
     let counted = |value: &Value| -> Vec<(String, Value)> {
         let members = value.as_object().into_iter().flat_map(Map::iter);

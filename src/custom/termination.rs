@@ -1,4 +1,4 @@
-//! Deletes a definition: its objects are deleted first.
+//! The deletion of a definition, which stays until its objects are deleted.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
@@ -8,7 +8,7 @@ use crate::rules::conditions;
 /// The finalizer that holds a definition until its objects are deleted.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How far the deletion of a definition is, as its condition `Terminating` shows it.
+/// How far the deletion of a definition has come, as its condition `Terminating` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// It is marked for deletion.

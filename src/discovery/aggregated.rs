@@ -60,7 +60,8 @@ fn resource(served: &Served, of: &Resource) -> Value {
     entry
 }
 
-/// Returns the `responseKind` of a resource. Built-in resources omit a group and version that equal the document's.
+/// Returns the `responseKind` of a resource. Built-in resources leave group and version empty if they are those of the
+/// list that contains the resource.
 fn response_kind(served: &Served, (group, version, kind): &(Text, Text, Text)) -> Value {
     let own = !served.custom && (group, version) == (&served.group, &served.version);
     let (group, version) = if own { ("", "") } else { (&**group, &**version) };

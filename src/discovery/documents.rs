@@ -30,7 +30,7 @@ struct Document {
     json: Bytes,
     /// Kind, for the forms that need its type.
     kind: &'static str,
-    /// Whether the document answers every method, as those of the aggregator and of custom resources do, or only GET.
+    /// Whether the document answers every method, not only GET. Those of the aggregator and of custom resources do.
     any_method: bool,
 }
 
@@ -121,7 +121,7 @@ impl Documents {
         }
     }
 
-    /// Returns whether a path lies below that of a built-in group that has documents.
+    /// Returns whether a path lies below the path of a built-in group that has documents.
     fn is_within_group(&self, path: &str) -> bool {
         match path.strip_prefix("/apis/").and_then(|path| path.split_once('/')) {
             Some((group, _)) => catalogue::group(group).is_some() && self.has_group(group),
@@ -129,8 +129,8 @@ impl Documents {
         }
     }
 
-    /// Returns the answer to a request for a discovery document; 404 for an unknown version of a served group; `None`
-    /// if the path is not that of a document.
+    /// Returns the answer to a request for a discovery document. It is 404 for an unknown version of a built-in group
+    /// that is served. `None` if the path is not that of a document.
     pub fn answer(&self, request: &Request<'_>) -> Option<ApiResult<Answer>> {
         let path = match request.path {
             "/" => return None,

@@ -1,7 +1,7 @@
 //! `/healthz`, `/livez`, `/readyz`, and a path per check (Kubernetes documentation, "Kubernetes API health endpoints").
 //!
-//! The checks have the names of the reference, since clients exclude checks by name; that of the storage is `etcd`.
-//! Each check reports the state of the part of this server that does the named work.
+//! The checks have the names of the reference, since clients exclude checks by name: the check of the storage is named
+//! `etcd`. Each check reports the state of the part of this server that does the named work.
 
 use super::answer::{Answer, Request};
 use crate::request::query::Query;
@@ -79,10 +79,10 @@ const ENDPOINTS: [(&str, At); 3] = [("healthz", At::Alive), (LIVEZ, At::Alive), 
 
 /// The endpoint for liveness.
 const LIVEZ: &str = "livez";
-/// The reason for a part that gives none.
+/// The reason of a part that gives no reason.
 const NOT_READY: &str = "";
 
-/// Returns whether a part is healthy now; `Err` is the reason why it is not.
+/// Returns `Ok` if a part is healthy now. `Err` is the reason why it is not.
 type Probe = Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>;
 
 /// The state of all parts. A part is unhealthy until its state is reported; the process itself is always healthy.
@@ -101,7 +101,7 @@ impl Health {
         self.explain(part, move || if probe() { Ok(()) } else { Err(NOT_READY) });
     }
 
-    /// As [`Health::follow`], for a probe that gives a reason.
+    /// Sets the probe of a part, as [`Health::follow`] does. The probe returns the reason why the part is not healthy.
     pub fn explain(&mut self, part: Part, probe: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
         self.0[part as usize] = Some(Box::new(probe));
     }
@@ -144,7 +144,7 @@ impl Health {
         })
     }
 
-    /// Returns the answer to any method on a health endpoint or one of its checks; `None` for other paths.
+    /// Returns the answer to any method on a health endpoint or one of its checks. `None` for other paths.
     pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let path = request.path.strip_prefix('/')?;
         let (endpoint, check) = path.split_once('/').map_or((path, None), |(endpoint, check)| (endpoint, Some(check)));

@@ -17,7 +17,7 @@ pub const CUSTOM_VERSION_PRIORITY: i64 = 100;
 /// Rank of `apiregistration.k8s.io`, which has no API service and precedes every other named group.
 const REGISTRATION_PRIORITY: (i64, i64) = (20_000, 10);
 
-/// A group version that this server serves, or lists for another one.
+/// A group version that this server serves, or lists for another server.
 #[derive(Debug, Clone)]
 pub struct Served {
     /// API group; empty for the core group.
@@ -32,7 +32,7 @@ pub struct Served {
     pub custom: bool,
     /// Whether the server behind it could not be asked for its resources recently.
     pub stale: bool,
-    /// The resources that another server reports, in the form of aggregated discovery; `None` for this server's own.
+    /// The resources that another server reports, in the form of aggregated discovery. `None` for this server's own.
     pub reported: Option<Arc<Vec<Value>>>,
     /// Resources in the order in which they are listed.
     pub resources: Vec<Ref<Resource>>,

@@ -11,7 +11,7 @@ use crate::version::{MAJOR, MINOR};
 /// The oldest minor version of an API server that can run beside this one in a cluster.
 const COMPATIBLE_MINOR: &str = "35";
 
-/// Returns the document with the version that clients are to see; its members are also labels of a metric.
+/// Returns the document. `git_version` is the version that clients see. The members are also labels of a metric.
 pub fn document(git_version: &str) -> Value {
     let platform = match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -111,7 +111,7 @@ impl Enablement {
         own.or_else(of_class).unwrap_or(true)
     }
 
-    /// Returns the setting that disables an API on which priority and fairness depends; `None` if none does.
+    /// Returns the setting that disables an API on which priority and fairness depends. `None` if no setting does.
     pub fn takes_priorities(&self) -> Option<&str> {
         let decides = ["flowcontrol.apiserver.k8s.io/v1", "api/ga", "api/all"];
         let said = |key: &&str| matches!(self.said.get(*key).map(String::as_str), Some("true" | "false"));

@@ -1,4 +1,4 @@
-//! What an `EncryptionConfiguration` must be: kube-apiserver reads it strictly, since a misspelled provider would leave
+//! Checks the form of an `EncryptionConfiguration`, as strictly as kube-apiserver: a misspelled provider would leave
 //! everything unencrypted.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use super::{IDENTITY, KMS};
 
 const KIND: &str = "EncryptionConfiguration";
 const API_VERSION: &str = "apiserver.config.k8s.io/v1";
-/// How the kind was called first; kube-apiserver still takes it.
+/// The first name of the kind, which kube-apiserver still takes.
 const FORMER_KIND: &str = "EncryptionConfig";
 const FORMER_API_VERSION: &str = "v1";
 

@@ -98,7 +98,7 @@ fn impossible_keys_are_refused() {
     assert_eq!(with("a", "YWJj").as_deref(), Some("the key \"a\" of aescbc has 3 bytes"));
     assert_eq!(with("", "").as_deref(), Some("a key has no name"));
     assert!(Keys::of(&value!({"kind": "Config"}), false).is_err());
-    // As in Go: line breaks count as nothing, and the last digit may have further bits.
+    // As in Go, line breaks are ignored, and the last digit may have further bits.
     assert_eq!(with("a:b", "MDEyMzQ1Njc4\nOTAxMjM0NR==\n"), None);
 }
 
@@ -145,7 +145,7 @@ fn keys_of_files_are_encrypted_by_the_first_key_and_decrypted_by_all() {
 #[test]
 fn everything_is_encrypted_if_the_first_provider_of_any_resource_encrypts() {
     let encrypts = |rules: &[&[(&str, u8)]]| storage(rules).wrap(&[7; 64]).is_some();
-    assert!(!encrypts(&[&[("identity", 0), ("aesgcm", 11)]]), "it was encrypted, and is to be no more");
+    assert!(!encrypts(&[&[("identity", 0), ("aesgcm", 11)]]), "new data is no longer encrypted");
     assert!(encrypts(&[&[("identity", 0)], &[("aesgcm", 11), ("identity", 0)]]));
 }
 

@@ -1,7 +1,7 @@
 //! Keys that a KMS plugin keeps: the provider `kms` with `apiVersion: v2` (KEP-3299, "KMS v2 improvements").
 //!
-//! The plugin encrypts one random key when it is first needed. That key then encrypts those of files, so that new files
-//! need no plugin that answers.
+//! The plugin encrypts one random key when it is first needed. That key then encrypts the keys of files, so that new
+//! files can be written while the plugin does not answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(super) struct DecryptResponse {
     pub(super) plaintext: Vec<u8>,
 }
 
-/// What was encrypted with a key that the plugin has encrypted.
+/// Data that is encrypted with a key that the plugin has encrypted.
 #[derive(Clone, PartialEq, Message)]
 struct Encrypted {
     #[prost(bytes = "vec", tag = "1")]
@@ -86,7 +86,7 @@ struct Encrypted {
     key: Option<EncryptResponse>,
 }
 
-/// A key, and what the plugin made of it.
+/// A key, and the answer of the plugin that encrypted it.
 struct Issued {
     key: SecretKey,
     encrypted: EncryptResponse,
@@ -97,7 +97,7 @@ pub(super) struct KmsPlugin {
     pub(super) name: String,
     socket: String,
     timeout: Duration,
-    /// The key that encrypts; `None` until it is needed.
+    /// The key with which [`KmsPlugin::encrypt`] encrypts. `None` until it is first needed.
     issued: Mutex<Option<Arc<Issued>>>,
     /// Keys that the plugin has encrypted, by their ciphertexts.
     known: Mutex<BTreeMap<Vec<u8>, SecretKey>>,
@@ -127,7 +127,7 @@ impl KmsPlugin {
         Ok(Self { name, socket, timeout, issued: Mutex::default(), known: Mutex::default() })
     }
 
-    /// Returns the beginning of what this plugin has encrypted.
+    /// Returns the prefix of data that this plugin has encrypted.
     pub(super) fn prefix(&self) -> String {
         format!("{}kms:v2:{}:", String::from_utf8_lossy(ENCRYPTED), self.name)
     }
@@ -159,13 +159,13 @@ impl KmsPlugin {
         Ok(plain)
     }
 
-    /// Returns whether [`KmsPlugin::encrypt`] encrypts with the same key of the plugin as this.
+    /// Returns whether this was encrypted with the key of the plugin with which [`KmsPlugin::encrypt`] encrypts now.
     pub(super) fn is_current(&self, encrypted: &[u8]) -> bool {
         let Ok(Encrypted { key: Some(key), .. }) = Encrypted::decode(encrypted) else { return false };
         self.issued().is_ok_and(|issued| issued.encrypted.key_id == key.key_id)
     }
 
-    /// Returns the key that encrypts.
+    /// Returns the key with which [`KmsPlugin::encrypt`] encrypts. Makes it on the first call.
     fn issued(&self) -> Result<Arc<Issued>, String> {
         let mut issued = self.issued.lock();
         if let Some(issued) = &*issued {
@@ -194,7 +194,7 @@ impl KmsPlugin {
         Ok(Arc::clone(issued.insert(Arc::new(Issued { key, encrypted }))))
     }
 
-    /// Asks the plugin for a key that it has encrypted.
+    /// Asks the plugin to decrypt a key that it has encrypted.
     fn asked(&self, encrypted: &EncryptResponse) -> Result<SecretKey, String> {
         let EncryptResponse { ciphertext, key_id, annotations } = encrypted.clone();
         let request = DecryptRequest { ciphertext, uid: uid(), key_id, annotations };
@@ -218,8 +218,8 @@ impl KmsPlugin {
         SecretKey { provider: Provider::AesGcm, name: self.name.clone(), secret }
     }
 
-    /// Calls a method of the plugin, and waits for the answer. The thread of the caller may have to run tasks, so that
-    /// the call has a thread of its own.
+    /// Calls a method of the plugin, and waits for the answer. The call has a thread of its own: the caller's thread
+    /// may belong to a runtime, and cannot run a second one then.
     fn call<B: Message + Default>(&self, method: &str, message: &impl Message) -> Result<B, String> {
         let call = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

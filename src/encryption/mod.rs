@@ -1,5 +1,5 @@
 //! The keys of an `EncryptionConfiguration` (Kubernetes documentation, "Encrypting Confidential Data at Rest"): those
-//! that encrypt what this server stores ([`wrapping`]), and those of a kube-apiserver whose data moves in.
+//! that encrypt what this server stores ([`wrapping`]), and those of a kube-apiserver whose data is imported.
 //!
 //! An encrypted value begins with `k8s:enc:PROVIDER:VERSION:KEY:`. The resources that a configuration names are
 //! ignored. To decrypt, the name of the key suffices, and keys of the same name are tried in turn. This server encrypts
@@ -57,11 +57,12 @@ pub enum EncryptionError {
 pub struct Keys {
     keys: Vec<SecretKey>,
     plugins: Vec<Arc<KmsPlugin>>,
-    /// The provider of new data: the first of the rules' first providers that encrypts. `None` if none of them does.
+    /// The provider that encrypts new data: of the first providers of all rules, the first one that encrypts. `None` if
+    /// none of them does.
     current: Option<Encrypting>,
 }
 
-/// What encrypts.
+/// A key or a plugin that encrypts.
 #[derive(Clone)]
 enum Encrypting {
     Key(SecretKey),
@@ -69,7 +70,7 @@ enum Encrypting {
 }
 
 impl Encrypting {
-    /// Returns the beginning of what this has encrypted.
+    /// Returns the prefix of data that this has encrypted.
     fn prefix(&self) -> String {
         match self {
             Self::Key(key) => key.prefix(),
@@ -79,7 +80,7 @@ impl Encrypting {
 }
 
 impl Keys {
-    /// Reads the keys of a file by which kube-apiserver encrypts. What cannot decrypt anything is ignored.
+    /// Reads the keys of a file by which kube-apiserver encrypts. Plugins and providers without keys are ignored.
     ///
     /// # Errors
     /// See [`EncryptionError`].
@@ -96,7 +97,7 @@ impl Keys {
         })
     }
 
-    /// Parses a file, and reads the keys by `of`, which also gets the errors about fields that are there twice.
+    /// Parses a file, and reads the keys by `of`, which also gets the errors about fields that occur twice.
     fn parsed(
         path: &Path,
         of: impl FnOnce(&Value, &[String]) -> Result<Self, String>,
@@ -122,7 +123,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Adds a provider. Returns what encrypts new data if the provider comes first; `None` if it does not encrypt.
+    /// Adds a provider. Returns what encrypts new data if the provider comes first. `None` if it does not encrypt.
     fn add(&mut self, provider: &Value, with_plugins: bool) -> Result<Option<Encrypting>, String> {
         if let Some(plugin) = provider.get(KMS).filter(|_| with_plugins) {
             let plugin = Arc::new(KmsPlugin::of(plugin)?);
@@ -151,8 +152,8 @@ impl Keys {
         }
     }
 
-    /// Decrypts with each key whose name the value states, until `accept` accepts the result. `None` if there is no
-    /// such key.
+    /// Decrypts with each key whose name the value states, until `accept` accepts the result. `None` if it accepts the
+    /// result of no such key.
     fn decrypt(&self, context: &[u8], value: &[u8], accept: impl Fn(Vec<u8>) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
         self.keys.iter().find_map(|key| {
             let encrypted = value.strip_prefix(key.prefix().as_bytes())?;
@@ -161,7 +162,7 @@ impl Keys {
     }
 }
 
-/// Says by what a value is encrypted.
+/// Returns a text that says by which provider and key a value is encrypted.
 fn described(value: &[u8]) -> String {
     let rest = value.strip_prefix(ENCRYPTED).unwrap_or_default();
     let mut parts = rest.splitn(4, |byte| *byte == b':').map(String::from_utf8_lossy);

@@ -67,7 +67,7 @@ impl SecretKey {
         if name.is_empty() {
             return Err("a key has no name".to_owned());
         }
-        // Line breaks count as nothing, as in Go.
+        // Line breaks are ignored, as in Go.
         let digits = key.str_at(&["secret"]).replace(['\n', '\r'], "");
         let secret = BASE64.decode(digits);
         let secret = secret.map_err(|_| format!("the key {name:?} of {} is no base64", provider.name()))?;
@@ -77,13 +77,13 @@ impl SecretKey {
         }
     }
 
-    /// Returns the beginning of what this key has encrypted.
+    /// Returns the prefix of data that this key has encrypted.
     pub(super) fn prefix(&self) -> String {
         format!("{}{}:v1:{}:", String::from_utf8_lossy(ENCRYPTED), self.provider.name(), self.name)
     }
 
     /// Decrypts. `context` must be what it was when this was encrypted, unless the provider ignores it. `None` if this
-    /// was not encrypted by this key; `aescbc` cannot always tell.
+    /// was not encrypted by this key, but `aescbc` cannot always tell: it may return wrong bytes instead.
     pub(super) fn decrypt(&self, context: &[u8], encrypted: &[u8]) -> Option<Vec<u8>> {
         match (self.provider, self.secret.len()) {
             (Provider::AesCbc, 16) => cbc_decrypt::<cbc::Decryptor<Aes128>>(&self.secret, encrypted),
@@ -137,7 +137,8 @@ fn cbc_encrypt<E: BlockEncryptMut + KeyIvInit>(secret: &[u8], plain: &[u8]) -> O
     Some([&vector[..], &encrypted].concat())
 }
 
-/// The context is authenticated together with the value: in etcd its key, so that values cannot be swapped.
+/// The context is authenticated together with the value. In etcd it is the key of the value, so that values cannot be
+/// swapped.
 fn gcm_decrypt<G: Aead<NonceSize = U12> + KeyInit>(secret: &[u8], context: &[u8], encrypted: &[u8]) -> Option<Vec<u8>> {
     let (nonce, encrypted) = encrypted.split_at_checked(GCM_NONCE_BYTES)?;
     let nonce: [u8; GCM_NONCE_BYTES] = nonce.try_into().ok()?;

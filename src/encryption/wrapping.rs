@@ -1,7 +1,7 @@
-//! Encryption of what this server stores.
+//! Encryption of the data that this server stores.
 //!
 //! The store makes a key for each of its files. These keys are encrypted with those of the configuration, in the form
-//! in which kube-apiserver encrypts objects; by a KMS plugin, in a form of its own with the same beginning.
+//! in which kube-apiserver encrypts objects. What a KMS plugin encrypts has a form of its own, with the same prefix.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,8 @@ use super::{Encrypting, EncryptionError, Keys, described};
 
 /// What providers authenticate together with the key of a file.
 const CONTEXT: &[u8] = b"flotilla file key";
-/// Bytes of a digest by which a key that was decrypted with the wrong one is recognized: `aescbc` cannot tell.
+/// Bytes of the digest after a key. The digest shows whether the key was decrypted correctly, which `aescbc` cannot
+/// always tell.
 const DIGEST_BYTES: usize = 8;
 
 /// The keys that encrypt what this server stores, and those with which it was encrypted before.
@@ -27,12 +28,14 @@ impl StorageKeys {
         Keys::read_checked(path).map(Self)
     }
 
-    /// Returns what encrypts new data, as in `k8s:enc:aescbc:v1:NAME:`. `None` if it is not encrypted.
+    /// Returns the prefix that names the provider and the key that encrypt new data, as in `k8s:enc:aescbc:v1:NAME:`.
+    /// `None` if new data is not encrypted.
     pub fn encrypting(&self) -> Option<String> {
         self.0.current.as_ref().map(Encrypting::prefix)
     }
 
-    /// Decrypts the key of a file. The error says by what it is encrypted, or why the plugin does not decrypt it.
+    /// Decrypts the key of a file. The error names the key that encrypted it, or says why the plugin does not decrypt
+    /// it.
     fn decrypt(&self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
         for plugin in &self.0.plugins {
             if let Some(encrypted) = wrapped.strip_prefix(plugin.prefix().as_bytes()) {
@@ -86,7 +89,7 @@ fn digest(key: &[u8]) -> [u8; DIGEST_BYTES] {
     std::array::from_fn(|at| digest.as_ref()[at])
 }
 
-/// Returns the key that comes before its digest; `None` if the digest is that of another key.
+/// Returns the key that comes before its digest. `None` if the digest is missing, or is that of another key.
 fn without_digest(mut key: Vec<u8>) -> Option<Vec<u8>> {
     let found = key.split_off(key.len().checked_sub(DIGEST_BYTES)?);
     (found == digest(&key)).then_some(key)

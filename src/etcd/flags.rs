@@ -1,4 +1,4 @@
-//! The flags of etcd, with the syntax of Go's package `flag`: one dash or two, and truth values without a value.
+//! The flags of etcd, with the syntax of Go's package `flag`: one dash or two, and boolean flags without a value.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,19 +7,19 @@ use flotilla_golang::strconv;
 
 use super::WHAT;
 
-/// Their names, one a line; `bool` follows those with truth values.
+/// The names of the flags, one a line. `bool` follows the names of boolean flags.
 const FLAGS: &str = include_str!("flags.txt");
 
-/// Those that act, and what for.
+/// The flags that have an effect, and the effect.
 const ACTING: [(&str, &str); 8] = [
-    ("listen-client-urls", "where clients are answered, http://localhost:2379 by default"),
-    ("listen-client-http-urls", "where clients of HTTP are answered besides"),
-    ("listen-metrics-urls", "where health and metrics are told besides"),
-    ("advertise-client-urls", "what the list of members says"),
-    ("name", "what the list of members says"),
-    ("cert-file, key-file", "with what URLs of https are served"),
-    ("trusted-ca-file, client-cert-auth", "whose client certificates are asked for there"),
-    ("end-with-parent", "whether to end with the process that has started this one; no flag of etcd"),
+    ("listen-client-urls", "the URLs at which clients get answers, http://localhost:2379 by default"),
+    ("listen-client-http-urls", "further URLs at which clients get answers"),
+    ("listen-metrics-urls", "further URLs, for health and metrics"),
+    ("advertise-client-urls", "the URLs in the list of members"),
+    ("name", "the name in the list of members"),
+    ("cert-file, key-file", "the certificate and the key for https URLs"),
+    ("trusted-ca-file, client-cert-auth", "the authority of the client certificates that https URLs require"),
+    ("end-with-parent", "whether to end with the process that has started this one; not a flag of etcd"),
 ];
 
 /// The flags of a command line and of the environment.
@@ -68,7 +68,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = String>) -> Result<EtcdFlags
     Ok(given)
 }
 
-/// Returns whether the flag of a name has a truth value; `None` if there is no such flag.
+/// Returns whether the flag with this name is boolean. `None` if there is no such flag.
 fn kind(name: &str) -> Option<bool> {
     FLAGS
         .lines()
@@ -78,9 +78,9 @@ fn kind(name: &str) -> Option<bool> {
 
 /// Returns the help: all flags, and the effect of those that have one.
 pub(super) fn help() -> String {
-    let mut text = format!("Usage:\n\n  etcd [flags]\n\n{WHAT}.\n\nThese act:\n\n");
+    let mut text = format!("Usage:\n\n  etcd [flags]\n\n{WHAT}.\n\nThese have an effect:\n\n");
     for (name, what) in ACTING {
-        let _ = writeln!(text, "  --{}\n    {what}.", name.replace(", ", ", --")); // a String takes all
+        let _ = writeln!(text, "  --{}\n    {what}.", name.replace(", ", ", --")); // writing to a String never fails
     }
     text.push_str("\nThese are accepted, and change nothing:\n\n");
     let acting: Vec<&str> = ACTING.iter().flat_map(|(names, _)| names.split(", ")).collect();

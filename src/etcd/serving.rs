@@ -21,10 +21,10 @@ use crate::pki::{client_authorities, provider, serving_certificate};
 /// The default address of etcd.
 const CLIENTS: &str = "http://localhost:2379";
 
-/// The variable by which the API server takes its flag `--end-with-parent`.
+/// The environment variable of the API server's flag `--end-with-parent`.
 const END_WITH_PARENT: &str = "FLOTILLA_END_WITH_PARENT";
 
-/// The facts about this server in the answers.
+/// The facts about this server that its answers state.
 #[derive(Debug, Clone)]
 struct Member {
     name: String,
@@ -66,7 +66,7 @@ pub(super) async fn serve(given: &EtcdFlags) -> io::Result<()> {
     }
 }
 
-/// Whether to end with the process that has started this one, as the API server does with the flag of that name.
+/// Returns whether to end with the process that has started this one, as the API server does with the same flag.
 fn ends_with_parent(given: &EtcdFlags) -> bool {
     let variable = || std::env::var(END_WITH_PARENT).ok();
     given.is("end-with-parent") || variable().is_some_and(|value| strconv::parse_bool(&value) == Ok(true))

@@ -16,7 +16,7 @@ pub enum Dump {
 }
 
 impl Dump {
-    /// Returns the text that a path names. `None` if it names none.
+    /// Returns the dump that a path names. `None` if the path names none.
     pub fn of(path: &str) -> Option<Self> {
         match path.strip_prefix("/debug/api_priority_and_fairness/")? {
             "dump_priority_levels" => Some(Self::PriorityLevels),

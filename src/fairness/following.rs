@@ -42,8 +42,8 @@ async fn follow_once([schemas, levels]: &Tables, fairness: &Fairness) {
     let publish = async {
         loop {
             changed.notified().await;
-            // Publishes successive changes together, and nothing before both tables are read: levels without their
-            // FlowSchemas would mislead.
+            // Publishes successive changes together. Publishes nothing before both tables are read: levels without
+            // their FlowSchemas would mislead.
             if *unread.borrow() == 0 {
                 let now = objects.borrow().clone();
                 fairness.set(now);

@@ -45,7 +45,7 @@ impl Level {
         }
     }
 
-    /// Sets how its requests wait.
+    /// Sets how its requests wait. If `queuing` is `None`, no further requests may wait.
     pub(super) fn set_queuing(&self, queuing: Option<Queuing>) {
         self.queues.lock().configure(queuing);
     }
@@ -76,7 +76,8 @@ impl Level {
         self.state.load(Ordering::SeqCst) & WAITING != 0
     }
 
-    /// Takes one of the level's own seats, unless others wait. This is all that most requests need.
+    /// Takes one of the level's own seats, unless others wait. This is all that most requests need. Returns whether it
+    /// has taken one.
     pub(super) fn take_at_once(&self) -> bool {
         if self.is_exempt {
             self.state.fetch_add(1, Ordering::SeqCst);
@@ -107,7 +108,8 @@ impl Level {
         self.state.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).is_ok()
     }
 
-    /// Gives a seat back, unless requests wait for it. This is all that most requests need.
+    /// Gives a seat back, unless requests wait for it. This is all that most requests need. Returns whether it has
+    /// given the seat back.
     pub(super) fn give_back_at_once(&self) -> bool {
         let next = |state: u64| (state & WAITING == 0).then(|| state.saturating_sub(1));
         self.state.fetch_update(Ordering::SeqCst, Ordering::Relaxed, next).is_ok()

@@ -135,7 +135,7 @@ enum Request {
     Seated(Seat),
 }
 
-/// Moves requests that got a seat meanwhile.
+/// Marks the waiting requests that have got a seat as seated.
 fn notice(requests: &mut HashMap<u64, (usize, Request)>) {
     for (_, request) in requests.values_mut() {
         if let Request::Waits(_, receiver) = request

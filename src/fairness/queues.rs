@@ -2,12 +2,12 @@
 //!
 //! The hash of a flow deals it a hand of the level's queues (shuffle sharding), and a request joins the shortest queue
 //! of the hand of its flow. A flow with many requests fills few queues. The hand of any other flow most likely has a
-//! queue beside these.
+//! queue that is not among these.
 //!
 //! The queues take turns by virtual time (start-time fair queueing): each queue has the virtual time at which its next
 //! request may start, and the queue with the earliest time is next. The time of a queue advances by how long its
-//! requests held their seats. Over time, all busy queues therefore hold seats equally long. An idle queue saves nothing
-//! up.
+//! requests held their seats. Over time, all busy queues therefore hold seats equally long. An idle queue does not save
+//! up the time that it does not use.
 //!
 //! A queue takes memory only while requests wait in it, or hold seats that they got through it.
 
@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// The time that a request is expected to take, until it is known.
+/// The time that a request is expected to take, in nanoseconds. It counts until the real time is known.
 const EXPECTED: u64 = Duration::from_millis(3).as_nanos() as u64;
 
 /// The largest hand that one hash can deal.
@@ -36,7 +36,8 @@ impl Queuing {
     /// Returns the queues of a flow, each once.
     fn deal(self, mut hash: u64) -> Vec<u32> {
         let size = self.hand.clamp(1, HAND).min(self.queues.get() as usize);
-        // The queues dealt so far, in ascending order: the others are counted around them.
+        // The hash selects one of the queues that are not dealt yet. `sorted` has those that are, in ascending order:
+        // each that is not larger than the selected number shifts it by one.
         let (mut dealt, mut sorted) = (Vec::with_capacity(size), Vec::with_capacity(size));
         for left in (0..self.queues.get()).rev().take(size) {
             let others = u64::from(left) + 1;
@@ -108,8 +109,8 @@ impl<W> Default for Queues<W> {
 }
 
 impl<W> Queues<W> {
-    /// Sets how requests wait from now on. `None` if further ones must not wait. Requests that wait already keep their
-    /// places.
+    /// Sets how requests wait from now on. With `None`, no further requests may wait. Requests that wait already keep
+    /// their places.
     pub fn configure(&mut self, queuing: Option<Queuing>) {
         self.queuing = queuing;
     }
@@ -124,7 +125,8 @@ impl<W> Queues<W> {
         self.waiting
     }
 
-    /// Adds a request of a flow with this hash. `None` if its queue is full, or there are no queues.
+    /// Adds a request of a flow with this hash, and returns its place. Returns `None` if all queues of the flow's hand
+    /// are full, or there are no queues.
     pub fn push(&mut self, hash: u64, waiter: W) -> Option<Place> {
         let queuing = self.queuing?;
         let hand = queuing.deal(hash);

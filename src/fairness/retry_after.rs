@@ -40,8 +40,8 @@ impl RetryAfter {
         self.seconds
     }
 
-    /// Counts the refusals in the last `seconds`. Three a second or more double that time, fewer than one a second
-    /// shorten it.
+    /// Adapts `seconds` to the refusals in the last `seconds`: doubles it after three refusals a second or more, but
+    /// once in that time at most, and shortens it by one after fewer than one refusal a second.
     fn adapt(&mut self) {
         let recent = self.before.iter().filter(|(second, _)| self.now.saturating_sub(*second) <= self.seconds);
         let refused: u64 = recent.map(|(_, refused)| refused).sum();
@@ -71,7 +71,7 @@ mod tests {
             at(second, 200);
         }
         assert_eq!(at(250, 1), 32);
-        assert_eq!(at(300, 1), 31, "nobody was refused for long");
+        assert_eq!(at(300, 1), 31, "no client had been refused for a long time");
         for second in 0..40 {
             at(400 + 100 * second, 1);
         }

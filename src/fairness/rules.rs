@@ -57,7 +57,7 @@ impl Rule {
     }
 }
 
-/// Users.
+/// Users that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Subject {
     Everybody,
@@ -125,12 +125,12 @@ impl Words {
     }
 }
 
-/// Operations on objects.
+/// Requests for objects that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ResourceRule {
     verbs: Words,
     groups: Words,
-    /// As `pods`, or `pods/log`.
+    /// Such as `pods` or `pods/log`.
     resources: Words,
     namespaces: Words,
     /// Whether it matches requests without a namespace.
@@ -168,7 +168,7 @@ fn is_of(resource: &str, of: &ResourceAttributes<'_>) -> bool {
     }
 }
 
-/// Requests for paths that are no objects.
+/// Requests for paths other than those of objects that a rule matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PathRule {
     verbs: Words,

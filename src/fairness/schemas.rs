@@ -15,10 +15,10 @@ use super::shares::Share;
 use crate::access::{Attributes, User};
 use crate::rules::names::MASTERS;
 
-/// The name of the FlowSchema and of the level whose requests need not wait. Both exist even without objects.
+/// The name of the FlowSchema and of the level whose requests need not wait. Both exist even if they are not stored.
 pub const EXEMPT: &str = "exempt";
-/// The name of the FlowSchema and of the level for requests that no other FlowSchema matches. Both exist even without
-/// objects.
+/// The name of the FlowSchema and of the level for requests that no other FlowSchema matches. Both exist even if they
+/// are not stored.
 pub const CATCH_ALL: &str = "catch-all";
 
 /// A FlowSchema.
@@ -48,7 +48,7 @@ impl FlowSchema {
         }
     }
 
-    /// Returns the FlowSchemas that exist without objects, with their names.
+    /// Returns the FlowSchemas that exist even if they are not stored, with their names.
     pub fn mandatory() -> [(&'static str, Self); 2] {
         let all = |name: &str, precedence, distinguisher, groups: &[&str]| Self {
             uid: CompactString::default(),
@@ -94,7 +94,7 @@ impl PriorityLevel {
         }
     }
 
-    /// Returns the levels that exist without objects, with their names.
+    /// Returns the levels that exist even if they are not stored, with their names.
     pub fn mandatory() -> [(&'static str, Self); 2] {
         let of = |shares| Self {
             uid: CompactString::default(),
@@ -115,7 +115,8 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Adds the FlowSchemas and levels that exist without objects, and removes FlowSchemas whose level does not exist.
+    /// Adds the FlowSchemas and levels that exist even if they are not stored, and removes FlowSchemas whose level does
+    /// not exist.
     pub(super) fn completed(mut self) -> Self {
         for (name, level) in PriorityLevel::mandatory() {
             self.levels.entry(name.into()).or_insert(level);
@@ -143,7 +144,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Creates them from rules and flows, in the order in which FlowSchemas match.
+    /// Creates the table from the rules and flow of each FlowSchema, in the order in which FlowSchemas match.
     pub(super) fn new(all: Vec<(Box<[Rule]>, Arc<Flow>)>, catch_all: Arc<Flow>) -> Self {
         Self { all, catch_all }
     }

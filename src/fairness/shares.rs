@@ -5,9 +5,9 @@
 pub struct Share {
     /// Its shares among those of all levels.
     pub shares: u32,
-    /// How many of its seats others may use while it does not, in percent.
+    /// The part of its seats that other levels may use while it does not, in percent.
     pub lendable_percent: u32,
-    /// How many further seats it may borrow, in percent of its own. `None` if it may borrow all that others lend.
+    /// The most further seats that it may borrow, in percent of its own. `None` if it may borrow all that others lend.
     pub borrowing_percent: Option<u32>,
 }
 
@@ -16,7 +16,7 @@ pub struct Share {
 pub struct Limit {
     /// Its own seats.
     pub nominal: u32,
-    /// Those of its own seats that others may use while it does not.
+    /// The number of its own seats that other levels may use while it does not.
     pub lendable: u32,
     /// The most seats that it can have, borrowed ones included.
     pub most: u32,

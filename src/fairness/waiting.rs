@@ -38,7 +38,8 @@ impl Waiter {
     }
 }
 
-/// A request that waits for a seat: the future of its seat. If it is dropped before, the request leaves its queue.
+/// A request that waits for a seat: the future of its seat. If the future is dropped before the request has a seat, the
+/// request leaves its queue.
 #[derive(Debug)]
 pub struct Waiting {
     pub(super) flow: Arc<Flow>,
@@ -53,7 +54,7 @@ impl Future for Waiting {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Seat> {
         let Ok(seat) = ready!(Pin::new(&mut self.seat).poll(cx)) else {
-            // The queue keeps the sender of the seat as long as the request waits.
+            // This cannot happen: the queue keeps the sender of the seat as long as the request waits.
             return Poll::Pending;
         };
         self.seated();

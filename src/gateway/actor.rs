@@ -92,7 +92,7 @@ impl Handler<Collect> for GatewayActor {
     }
 }
 
-/// A panic about one request must not end the actor that answers all others.
+/// Answers a message. A panic becomes the error 500: it must not end the actor, which answers all other requests.
 fn unless_it_panics<T>(answer: impl FnOnce() -> ApiResult<T>) -> ApiResult<T> {
     catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
         tracing::error!("the gateway failed unexpectedly");

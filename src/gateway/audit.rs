@@ -10,7 +10,7 @@ use uuid::fmt::Hyphenated;
 /// The header.
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
-/// Ids that are drawn at a time, so that they share an allocation.
+/// Number of ids that are drawn at a time, so that they share an allocation.
 const DRAWN: usize = 64;
 
 thread_local! {

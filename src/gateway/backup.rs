@@ -12,7 +12,8 @@ use super::head::Head;
 use crate::status::{ApiError, ApiResult};
 
 /// Answers a request whose user is authorized. The backup ends when the client goes away. If the client is so slow that
-/// the server can no longer hold the state, the answer is broken off: a backup states at its end that it is complete.
+/// the server can no longer hold the state, the server breaks the answer off. The client notices, since only a complete
+/// backup has an end mark.
 pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
     if head.method != "GET" {
         let message = "the server does not allow this method on the requested resource";

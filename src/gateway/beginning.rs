@@ -1,7 +1,7 @@
 //! The steps of a server before it is ready: it creates the objects that every cluster has, and starts the controllers.
 //!
-//! A server that is alone takes these steps before it listens. One of several cannot take them without the others, and
-//! meanwhile answers the requests that it can.
+//! A server that is alone takes these steps before it listens. A server of a cluster of several cannot take them
+//! without the others; meanwhile it answers the requests that it can.
 
 use std::sync::{Arc, OnceLock};
 
@@ -111,7 +111,7 @@ impl Beginning {
         health.follow(Part::Staying, move || !drain.is_announced());
         let begun = self.clone();
         health.follow(Part::Bootstrap, move || begun.0.get().is_some());
-        // The server answers nobody before they are served.
+        // Custom resources are served before the server answers its first request.
         health.done(Part::CustomResources);
         let begun = self.clone();
         health.follow(Part::Controllers, move || begun.0.get().is_some_and(|begun| !begun.broken().any()));
@@ -133,7 +133,7 @@ struct Work {
 /// When the objects that must exist were created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seeded {
-    /// Just now, by this replica: they are those of this release.
+    /// Just now, by this replica: they are the objects of this release.
     Now,
     /// Before, by another replica or another release.
     Before,
@@ -149,8 +149,8 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
             return Ok(Seeded::Before);
         }
         if leads_now {
-            // First free the addresses that an interrupted attempt allocated to a service without creating it. Later a
-            // client may hold an address, through any member, of a service that it is about to create.
+            // First free the addresses that an interrupted attempt allocated to a service without creating it. Later
+            // this would be wrong: a client may have claimed an address for a service that it is about to create.
             registry.repair_addresses().await.map_err(StartError::Addresses)?;
             bootstrap::seed(registry, input).await?;
             return Ok(Seeded::Now);
@@ -166,7 +166,7 @@ async fn know_roles(registry: &Registry) {
     let _ = registry.know_grants().await; // the server does not start without the tables of roles
 }
 
-/// Creates the objects that this release has and an earlier one had not, and updates those that are out of date. Tries
+/// Creates the objects that this release adds to those of an earlier one, and updates those that are out of date. Tries
 /// failed writes again a few times.
 async fn renew(work: &Work, mut left: Vec<BootstrapObject>) {
     for _ in 0..limits::RENEWALS {
@@ -182,7 +182,7 @@ async fn renew(work: &Work, mut left: Vec<BootstrapObject>) {
     }
 }
 
-/// Returns the part of the configuration that the objects that must exist show.
+/// Returns the part of the configuration that appears in the objects that must exist.
 fn bootstrap_input(boot: &Boot) -> BootstrapInput {
     BootstrapInput {
         service_cidrs: boot.config.service_cluster_ip_range.iter().map(|range| range.to_string()).collect(),

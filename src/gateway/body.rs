@@ -62,8 +62,8 @@ pub fn media(content_type: &str) -> ApiResult<Media> {
     }
 }
 
-/// Returns whether the parameters after a media type are names with values (RFC 9110, 5.6.6); a lone semicolon at the
-/// end is an error.
+/// Returns whether the parameters after a media type are names with values (RFC 9110, 5.6.6). One semicolon at the end
+/// is allowed, two are not.
 fn has_sound_parameters(content_type: &str) -> bool {
     let Some((_, parameters)) = content_type.split_once(';') else { return true };
     let mut parts = parameters.split(';').map(str::trim).peekable();
@@ -77,12 +77,12 @@ fn has_sound_parameters(content_type: &str) -> bool {
     true
 }
 
-/// Returns the error 415 of bodies that hold objects.
+/// Returns the error 415 for a body that should hold an object.
 fn unsupported_media() -> ApiError {
     unsupported(&Media::ALL.map(Media::name))
 }
 
-/// Returns the error 415 of patches of custom resources.
+/// Returns the error 415 for a patch of a custom resource.
 pub fn unsupported_custom_patch() -> ApiError {
     unsupported(&["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"])
 }
@@ -169,7 +169,7 @@ fn complaints(
     let mut complaints: Vec<String> =
         repeated.into_iter().chain(unknown).filter(|complaint| seen.insert(complaint.clone())).collect();
     if served.custom.is_none() {
-        // The reference's decoder finds both.
+        // In the reference one decoder finds repeated and unknown members, and this bounds their sum.
         complaints.truncate(COMPLAINTS_MAX);
     }
     complaints
@@ -211,7 +211,7 @@ fn open_protobuf(body: &[u8], expected: &Kind) -> Result<Value, protobuf::Error>
     protobuf::decode_object(stated.map_or(&expected.of, |kind| &kind.of), &envelope)
 }
 
-/// Returns the error 400 for a body that does not state its kind.
+/// Returns the error 400 for a body whose kind the server cannot find out.
 fn unrecognized(body: &[u8], expected: &Kind, why: &str) -> ApiError {
     let message =
         format!("the object provided is unrecognized (must be of type {}): {why} ({})", expected.name, summary(body));
@@ -230,8 +230,8 @@ fn check_has_kind(value: &Value, body: &[u8], media: Media, expected: &Kind) -> 
     Err(unrecognized(body, expected, &why))
 }
 
-/// Refuses a decoded custom resource that states another version or another kind than the path. For other objects,
-/// decoding refuses these.
+/// Refuses a decoded custom resource that states another version or another kind than the path. Built-in objects pass:
+/// decoding refuses theirs.
 pub fn check_stated(served: &Served, value: &Value) -> ApiResult<()> {
     let Some(custom) = &served.custom else { return Ok(()) };
     check_version(value.str_at(&["apiVersion"]), served.kind())?;
@@ -333,8 +333,8 @@ fn check_kind(value: &Value, stated: &StatedKind, expected: &Kind) -> ApiResult<
     check_version(api_version, expected)
 }
 
-/// In the reference, the servers of definitions and of aggregation know only their own kinds, and the other servers do
-/// not know these.
+/// Returns the name of the set of kinds to which a group belongs. In the reference, the servers of definitions and of
+/// aggregation know only their own kinds, and the server of all other groups does not know these.
 fn scheme(group: &str) -> &str {
     match group {
         "apiextensions.k8s.io" | "apiregistration.k8s.io" => group,
@@ -384,7 +384,7 @@ fn check_delete_options(kind: &str, version: &str) -> ApiResult<()> {
     Err(ApiError::bad_request(why))
 }
 
-/// Returns the error 415 of a patch whose format is unknown.
+/// Returns the error 415 for a patch whose format is unknown.
 pub fn unsupported_patch() -> ApiError {
     let details = Details::default();
     ApiError {

@@ -34,7 +34,7 @@ pub(super) struct Console {
     /// The address at which clients reach this server.
     address: IpAddr,
     links: Links,
-    /// One permit for each further stream of events.
+    /// One permit for each stream of events that may still be opened.
     streams: Arc<Semaphore>,
 }
 
@@ -136,12 +136,13 @@ fn open(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
     let session = gateway.console.links.exchange(link_token(head), Instant::now());
     let session =
         session.ok_or_else(|| ApiError::new(403, "Forbidden", "the link has been used, is too old, or never was"))?;
-    // After a link on a page of another site, a browser sends a new cookie only once a page of this server leads on.
+    // The cookie is `SameSite=Strict`: a browser that came by a link on another site sends it only with requests that
+    // a page of this server causes. This answer is such a page, which leads to the console.
     let cookie = console::cookie(&session, gateway.address.port());
     Ok(html(StatusCode::OK).insert_header((SET_COOKIE, cookie)).body(console::opened()))
 }
 
-/// Returns the head of a page.
+/// Returns the answer with a page, which still lacks its body.
 fn html(code: StatusCode) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(code);
     response.content_type("text/html; charset=utf-8");
@@ -161,7 +162,7 @@ struct Stream {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Server-sent events (HTML Living Standard, section 9.2). The first comes at once.
+/// Answers with server-sent events (HTML Living Standard, section 9.2). The first comes at once.
 ///
 /// An event is made when the connection takes it: a slow reader misses events, and none wait for it. The request ends
 /// at its bound even if its client reads nothing: see [`super::exchange`].

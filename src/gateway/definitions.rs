@@ -12,14 +12,14 @@ use crate::registry;
 use crate::rules::conditions::is_true;
 use crate::status::{ApiError, ApiResult};
 
-/// The parts of a definition that are read: all but its schemas, which are most of it.
+/// The parts of a definition that are read. Its schemas, which are most of it, are not.
 const READ: Part = Part::only(&[
     ("spec", Part::only(&[("versions", Part::only(&[("name", Part::Whole), ("served", Part::Whole)]))])),
     ("status", Part::only(&[("conditions", Part::Whole)])),
 ]);
 
-/// Returns whether a definition may serve this path. A resource that was unknown when the request was routed may be
-/// known by now.
+/// Returns whether a definition may serve this path, even if its resource was unknown when the request was routed:
+/// groups of definitions have a dot.
 pub(super) fn may_be_defined(info: &RequestInfo) -> bool {
     info.of.group.contains('.')
 }

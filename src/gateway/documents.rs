@@ -99,7 +99,7 @@ pub(super) fn document(
     Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.warnings))
 }
 
-/// The one document that is compressed for clients that accept this: it has megabytes.
+/// The one document that is compressed for clients that accept this, since it has megabytes.
 const OPENAPI_V2: &str = "/openapi/v2";
 
 fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer {
@@ -113,7 +113,8 @@ fn packed(mut found: discovery::Answer, vary: &'static str) -> discovery::Answer
     found
 }
 
-/// Returns the documents that verifiers of service account tokens read (OpenID Connect Discovery 1.0).
+/// Answers requests for the documents that verifiers of service account tokens read (OpenID Connect Discovery 1.0).
+/// Returns `None` for other paths.
 fn issuer_document(gateway: &Gateway, asked: &discovery::Request<'_>) -> Option<ApiResult<discovery::Answer>> {
     let keys = gateway.authenticator.keys();
     let (media, body) = match asked.path {

@@ -41,7 +41,7 @@ pub(super) struct Progress {
     route: Option<Route>,
     /// Whether the server refused it or gave it up: then it is counted as terminated and nothing else.
     is_terminated: bool,
-    /// The events of the request. `None` if it is not recorded.
+    /// The audit events of the request. `None` if it is not recorded.
     pub(super) audited: Option<Box<Audited>>,
     lane: Option<Lane>,
     open: Option<Gauge>,
@@ -88,7 +88,7 @@ impl Progress {
     /// Takes a seat among the requests in progress. Returns false if none is free.
     #[must_use]
     pub(super) fn take_seat(&mut self, gateway: &Gateway, lane: Lane) -> bool {
-        // Its level bounds a request that has a seat there.
+        // A request with a seat in a priority level is bounded by that level.
         let is_bounded = self.seat.is_some() && matches!(lane, Lane::ReadOnly | Lane::Mutating);
         if is_bounded {
             gateway.seats.join(lane);
@@ -100,7 +100,8 @@ impl Progress {
         entered
     }
 
-    /// Exchanges the seat of a bounded request for that of a long-running one. Returns false if none of these is free.
+    /// Exchanges the seat of a bounded request for that of a long-running one. Returns false if no seat for
+    /// long-running requests is free.
     #[must_use]
     pub(super) fn last(&mut self, gateway: &Gateway) -> bool {
         let before = self.lane.take();
@@ -326,7 +327,7 @@ struct Streamed {
     work: Work,
     /// Whether all parts of the body are taken.
     is_over: bool,
-    /// When the body ends although its events are not sent.
+    /// When the body ends even if its audit events are not sent by then.
     late: Option<Pin<Box<Sleep>>>,
 }
 
@@ -349,7 +350,7 @@ impl Streamed {
 }
 
 impl Streamed {
-    /// Ends the body, once the events are sent that the client waits for.
+    /// Ends the body. If the audit events must be sent first, waits for that, but no longer than a request may take.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Box<dyn Error>>>> {
         if let Some(audited) = self.exchange.progress.audited.as_mut().filter(|audited| audited.is_awaited()) {
             // The client has taken all: it is not late any more.

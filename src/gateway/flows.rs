@@ -22,9 +22,9 @@ const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prio
 
 /// The state of a request that asked for a seat of its level.
 pub(super) enum Admitted {
-    /// It goes on: it has a seat, or needs none.
+    /// The request continues: it has a seat, or needs none.
     Now,
-    /// It goes on after a wait.
+    /// The request continues after a wait.
     AfterWait(Box<Waiting>),
     /// It gets no seat.
     No,
@@ -60,7 +60,7 @@ fn seat(entered: Entered, progress: &mut Progress) -> Admitted {
     }
 }
 
-/// Waits for a seat. Returns false if the request gets none: in time, or because the server stops.
+/// Waits for a seat. Returns false if the request gets none in time, or if the server stops.
 pub(super) async fn wait(gateway: &Gateway, mut waiting: Box<Waiting>, progress: &mut Progress) -> bool {
     let whole = progress.ends.map_or(gateway.request_timeout, |ends| ends.saturating_duration_since(progress.began));
     let late = progress.began + whole / limits::SEAT_WAIT_PART;

@@ -31,7 +31,7 @@ pub(super) async fn handle(
     let target = request.extensions().get::<Arc<Target>>().cloned();
     let path = target.as_ref().map_or(request.path(), |target| &target.path);
     if !path::is_escaped_well(path) {
-        // This is no URL: kube-apiserver's HTTP library refuses it too, before its handlers see a request.
+        // This is not a URL: kube-apiserver's HTTP library refuses it too, before its handlers see a request.
         return HttpResponse::BadRequest().content_type("text/plain; charset=utf-8").body("400 Bad Request");
     }
     let id = audit::id(request.headers());
@@ -78,8 +78,7 @@ fn finish(
     exchange.answer(response, outlet, head)
 }
 
-/// Returns whether the client of a request is asked to connect anew, so that its next connection may reach another
-/// member.
+/// Returns whether the client of a request is asked to reconnect, so that its next connection may reach another member.
 fn is_sent_away(gateway: &Gateway, request: &HttpRequest) -> bool {
     let chance = gateway.goaway_chance;
     chance > 0.0 && request.version() == Version::HTTP_2 && rand::random::<f64>() < chance

@@ -82,7 +82,7 @@ impl<'r> Head<'r> {
         negotiate(self.accept, offer, self.pretty)
     }
 
-    /// As [`Head::representation`], of an object of this resource.
+    /// Returns the same as [`Head::representation`], for an object of this resource.
     pub fn representation_of(&self, served: &Served, offer: Offer) -> ApiResult<Representation> {
         if served.custom.is_some() {
             return negotiate_custom(self.accept, offer, self.pretty);
@@ -90,8 +90,8 @@ impl<'r> Head<'r> {
         self.representation(offer)
     }
 
-    /// Returns the representation of errors: that which the client prefers for objects with one form only, or JSON if
-    /// it accepts none.
+    /// Returns the representation of errors: the one that the client prefers for bodies with only one form, or JSON if
+    /// it accepts none of them.
     pub fn for_errors(&self) -> Representation {
         let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
         self.representation(Offer::Plain).unwrap_or(fallback)
@@ -146,5 +146,5 @@ fn header<'r>(request: &'r HttpRequest, name: &HeaderName) -> &'r str {
 }
 
 fn takes_gzip(accept_encoding: &str) -> bool {
-    accept_encoding.split(',').any(|coding| coding.trim() == "gzip") // with a quality it is another word to the reference
+    accept_encoding.split(',').any(|coding| coding.trim() == "gzip") // the reference ignores `gzip` with a quality
 }

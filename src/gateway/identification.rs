@@ -84,7 +84,8 @@ async fn authenticate(
         found => found,
     };
     let found = match (found, credentials) {
-        // This takes no seat: strangers could take them all while the webhook is slow. Its questions have a bound.
+        // The request takes no seat here: strangers could take all seats while the webhook is slow. Another limit
+        // bounds the questions to the webhook.
         (Err(refused), Some(credentials)) if refused.is_unasked => {
             Box::pin(gateway.authenticator.ask(credentials, refused)).await
         }
@@ -94,7 +95,7 @@ async fn authenticate(
     Ok(found?)
 }
 
-/// Does what may make another attempt at an authentication succeed.
+/// Prepares another attempt at an authentication: fetches the keys of the issuer, or lets this replica catch up.
 async fn prepare(gateway: &Gateway, retry: Retry) -> ApiResult<()> {
     match retry {
         Retry::WithNewKeys(issuer) => issuer.fetch_keys().await,

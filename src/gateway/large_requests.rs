@@ -42,7 +42,8 @@ impl LargeRequestThreads {
         let threads = (0..threads.max(1)).map(|_| {
             let thread = Arbiter::new().handle();
             thread.spawn_fn(|| {
-                let _ = setpriority_process(Some(rustix::thread::gettid()), NICE); // else it shares evenly
+                // If this fails, the thread has the priority of the workers.
+                let _ = setpriority_process(Some(rustix::thread::gettid()), NICE);
             });
             thread
         });

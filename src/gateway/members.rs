@@ -25,8 +25,8 @@ use crate::limits;
 use crate::request::Media;
 use crate::status::{ApiError, ApiResult, Details};
 
-/// Locks for changes of the cluster through this server: one for members, one for leaders. They admit one change of a
-/// kind at a time; others wait for it.
+/// Locks for changes of the cluster through this server: one each for members, leaders and shards. They admit one
+/// change of a kind at a time; others wait for it.
 #[derive(Debug, Default)]
 pub struct Turns {
     membership: Arc<Mutex<()>>,
@@ -142,8 +142,8 @@ fn check_name(name: &str) -> ApiResult<()> {
     }
 }
 
-/// Makes a change once the ones before it are done. It continues after its client has gone: a client that repeats the
-/// request waits for it again, and a half-made change is best finished.
+/// Makes a change once the ones before it are done. The change continues after its client has gone: a client that
+/// repeats the request waits for it again, and a half-made change is best finished.
 async fn finish<E: Refusal>(
     turn: &Arc<Mutex<()>>,
     deadline: Instant,

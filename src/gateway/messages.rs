@@ -28,7 +28,7 @@ pub struct Messages {
     served: Arc<Served>,
     head: ListHead,
     objects: Vec<Arc<Object>>,
-    /// Lengths in bytes of the first items.
+    /// Lengths in bytes of the items that were measured so far, which are the first ones.
     lengths: Vec<usize>,
     /// How many items were written.
     written: usize,
@@ -42,7 +42,7 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Returns the rest of a page with the metadata of its list. `None` for kinds without a protobuf form.
+    /// Returns the list of the objects of a page, with these metadata. `None` for kinds without a protobuf form.
     pub async fn of(
         registry: &Arc<Registry>,
         served: &Arc<Served>,

@@ -97,7 +97,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the resources with objects or followers, the number of further ones, and the history of all.
+    /// Returns the resources with objects, history or followers, the number of those left out, and the history of all.
     fn resources(&self) -> (Vec<ResourceView>, u64, History) {
         let store = &self.registry.store;
         // `Store::table` would create a table that does not exist.
@@ -134,7 +134,7 @@ impl Gateway {
     }
 }
 
-/// Returns the subscribers of all tables that are furthest behind.
+/// Returns the subscribers that are furthest behind, among those of all tables.
 fn lagging_watches(store: &Store) -> Vec<WatchLag> {
     // If there are too many subscribers to examine, each call examines others.
     let from = rand::random_range(0..usize::MAX);

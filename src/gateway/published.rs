@@ -1,4 +1,4 @@
-//! Discovery and OpenAPI, made anew whenever definitions of custom resources change.
+//! Discovery and OpenAPI, rebuilt whenever definitions of custom resources or the documents of other servers change.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,8 +26,8 @@ pub struct Published {
     built_in: Vec<discovery::Served>,
     /// The group versions of custom resources, and those of other servers.
     further: Mutex<[Vec<discovery::Served>; 2]>,
-    /// Discovery, encoded when it is first read after a change: while many definitions are written, few
-    /// clients read it.
+    /// Discovery, encoded when it is first read after a change: while many definitions are written, few clients read
+    /// it.
     documents: ArcSwap<OnceLock<Arc<Documents>>>,
     openapi: ArcSwap<OpenApi>,
 }

@@ -1,4 +1,4 @@
-//! What the audit log learns of a request on its way through the stages.
+//! Tells the audit log what the stages find out about a request.
 
 use std::future::poll_fn;
 use std::time::Instant;
@@ -103,7 +103,8 @@ pub(super) async fn received(gateway: &Gateway, head: &Head<'_>, progress: &mut 
     }
 }
 
-/// Waits until the events are sent that precede an answer: all, if nothing of its body is to be made yet.
+/// Waits until the events are sent that precede an answer. If its whole body is made, these are all events of the
+/// request.
 pub(super) async fn precedes(exchange: &mut Exchange, response: &HttpResponse) {
     let Exchange { gateway, progress } = exchange;
     let is_whole = !matches!(response.body().size(), BodySize::Stream);
@@ -113,8 +114,8 @@ pub(super) async fn precedes(exchange: &mut Exchange, response: &HttpResponse) {
     }
     let ends = progress.ends.unwrap_or_else(|| progress.began + gateway.request_timeout);
     let sent = timeout_at(ends.into(), poll_fn(|cx| audited.poll_sent(cx)));
-    let _ = sent.await; // then the answer comes before its event
-    // The time of waiting is not that of the client, who has to read the answer.
+    let _ = sent.await; // if the time is over, the answer comes before its event
+    // The wait does not shorten the time that the client has for reading the answer.
     progress.ends = progress.ends.map(|ends| ends.max(Instant::now() + gateway.request_timeout));
 }
 

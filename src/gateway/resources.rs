@@ -99,7 +99,7 @@ pub(super) async fn answer(
     }
 }
 
-/// Calls `then` with the attributes of a request about objects, by which it is authorized and belongs to a flow.
+/// Calls `then` with the attributes of a request about objects. They decide its authorization and its flow.
 pub(super) fn with_attributes<T>(
     head: &Head<'_>,
     of: &ResourcePath,
@@ -138,7 +138,7 @@ pub(super) fn with_attributes<T>(
 }
 
 /// Returns the one name that a field selector chooses: reading that object takes only the permission for it. `None` if
-/// the options cannot be parsed.
+/// it chooses no single name, or if the options cannot be parsed.
 fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
     if !fields.contains("metadata.name") || ["limit", "timeoutSeconds"].iter().any(|name| query.int(name).is_err()) {
         return None;
@@ -149,7 +149,7 @@ fn only_name(fields: &str, query: &Query<'_>) -> Option<CompactString> {
     names::path_segment(&name).is_empty().then_some(name)
 }
 
-/// Returns whether a proxy passes on a method that is no verb.
+/// Returns whether the request is for a proxy and has a method without a verb, which the proxy passes on.
 fn is_passed_on(of: &ResourcePath, head: &Head<'_>) -> bool {
     of.subresource.as_deref() == Some("proxy") && matches!(head.method, "HEAD" | "OPTIONS")
 }

@@ -88,8 +88,9 @@ impl Routed {
         }
     }
 
-    /// Returns whether the request takes a seat of a priority level: all but connections to something behind an object,
-    /// which last as their clients want, and what administrators of the cluster must reach in an overloaded server.
+    /// Returns whether the request takes a seat of a priority level. Connections to something behind an object take
+    /// none, since their clients decide when they end, nor do requests with which administrators of the cluster must
+    /// reach an overloaded server.
     pub(super) fn is_shared(&self) -> bool {
         match self {
             Self::WatchOfNothing | Self::Cluster(_) | Self::Backup | Self::Console(Part::Events) => false,
@@ -97,7 +98,7 @@ impl Routed {
         }
     }
 
-    /// Returns the kind of seat that the request takes. `None` for documents, which take no time.
+    /// Returns the kind of seat that the request takes. `None` for documents and metrics, which take no time.
     pub(super) fn lane(&self, method: &str, is_exempt: bool) -> Option<Lane> {
         let reads = matches!(method, "GET" | "HEAD");
         match self {
@@ -127,8 +128,8 @@ pub(super) struct RequestInfo {
     pub(super) of: ResourcePath,
     /// The verb of the method on such a path, whether or not the resource has it.
     pub(super) verb: Option<Verb>,
-    /// The resource. The error 404 if it does not exist, or not in this shape. Users who are not authorized do not see
-    /// the error.
+    /// The resource. The error 404 if it does not exist, or has no paths of this shape. Users who are not authorized do
+    /// not see the error.
     pub(super) served: ApiResult<Arc<Served>>,
 }
 
@@ -193,7 +194,8 @@ pub(super) fn objects(
     if is_nowhere { Routed::Unserved(info) } else { Routed::Objects(info) }
 }
 
-/// Returns whether custom resources of a kind have paths of this shape. The definition does not decide other paths.
+/// Returns whether custom resources of a kind have paths of this shape. Paths of other shapes are answered as if no
+/// definition existed.
 fn is_custom_path(served: &Served, of: &ResourcePath, verb: Option<Verb>) -> bool {
     let is_across = of.name.is_none() && matches!(verb, Some(Verb::List | Verb::Watch));
     let is_placed = match served.resource.namespaced {

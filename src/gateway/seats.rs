@@ -1,8 +1,8 @@
 //! Seats: counts and bounds the requests in progress.
 //!
-//! Without priority and fairness reads, writes and watches have a bound each, as in the reference. Members of
+//! Without priority and fairness, reads, writes and watches have a bound each, as in the reference. Members of
 //! `system:masters` are exempt from the first two, so that administrators get through to an overloaded server; a far
-//! higher bound limits their requests. With priority and fairness the seats of [levels](crate::fairness) replace the
+//! higher bound limits their requests. With priority and fairness, the seats of [levels](crate::fairness) replace the
 //! first two, and the level decides who is exempt; here requests are only counted.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ pub enum Lane {
         /// Whether it may change something.
         mutating: bool,
     },
-    /// Watches.
+    /// Watches and other long-running requests.
     Watch,
 }
 
@@ -181,7 +181,7 @@ mod tests {
         assert!(!seats.enter(Lane::Mutating));
         assert!(seats.enter(Lane::Exempt { mutating: false }) && seats.enter(Lane::Watch));
         seats.leave(Lane::ReadOnly);
-        assert!(seats.enter(Lane::ReadOnly), "who leaves makes room");
+        assert!(seats.enter(Lane::ReadOnly), "a request that ends makes room");
         assert_eq!(seats.take_peaks(), [3, 1]);
         seats.leave(Lane::ReadOnly);
         seats.leave(Lane::ReadOnly);

@@ -62,7 +62,7 @@ pub struct Gateway {
     pub issuer: Issuer,
     /// The address at which clients reach this server.
     pub address: SocketAddr,
-    /// The URL of the keys of service account tokens.
+    /// The URL of the keys that verify service account tokens.
     pub jwks_uri: String,
     /// The version that `/version` states.
     pub git_version: String,
@@ -76,13 +76,13 @@ pub struct Gateway {
     pub fairness: Option<Arc<Fairness>>,
     /// Locks for changes of the cluster through this server.
     pub(super) turns: Turns,
-    /// One permit for each further backup.
+    /// One permit for each backup that may still begin.
     pub(super) backups: Arc<Semaphore>,
     /// Ends watches: the server is stopping, or receives no more changes.
     pub streams: Drain,
     /// The longest time of a request that is not long-running.
     pub(super) request_timeout: Duration,
-    /// How often an HTTP/2 client is asked to connect anew, as a part of its requests.
+    /// The part of the HTTP/2 requests whose clients are asked to reconnect, from 0 to 1.
     pub(super) goaway_chance: f64,
     /// Headers for browsers. `None` without settings for them.
     pub(super) browsers: Option<Box<Browsers>>,
@@ -165,7 +165,7 @@ impl Gateway {
         if let Some(fairness) = &fairness {
             fairness.is_complete().await;
         }
-        let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // what is stored is served
+        let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // stored definitions are served
         registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry, &aggregation).await?;
         following.extend(outside);
@@ -301,7 +301,7 @@ fn examine(registry: &Arc<Registry>) -> JoinHandle<()> {
     actix_web::rt::spawn(async move { registry.examine_stored().await })
 }
 
-/// Returns the seats of reads and writes. With priority and fairness levels divide the sum of both.
+/// Returns the seats of reads and writes. With priority and fairness, the levels divide the sum of both.
 fn seats(config: &Config) -> Seats {
     let (reads, writes) = (config.max_requests_inflight, config.max_mutating_requests_inflight);
     match config.enable_priority_and_fairness {

@@ -119,7 +119,7 @@ async fn pass_further(
     progress: &mut Progress,
 ) -> Result<HttpResponse, Refusal> {
     caller.impersonation = impersonate(request)?;
-    // The stages hand it on, and a future that owns it would have a copy at each stage.
+    // Each stage hands the route on. Without the box, the future would have room for a copy of it at each stage.
     let routed = Box::new(route(router, request, head).await?);
     bound(gateway, head, &routed, caller, progress)?;
     // Decisions that wait for webhooks have a future of their own, which others do not pay for.
@@ -182,7 +182,7 @@ fn bound(
 /// Reads the option `timeout`. `None` if the client states none, or none above zero.
 ///
 /// # Errors
-/// 400 if it is no duration.
+/// 400 if it is not a duration.
 pub(super) fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     let text = head.query.text("timeout");
     if text.is_empty() {
@@ -197,7 +197,7 @@ pub(super) fn asked_timeout(head: &Head<'_>) -> ApiResult<Option<Duration>> {
     Err(ApiError::bad_request(message))
 }
 
-/// Calls `decide` with the attributes of a request. `None` if it has none.
+/// Calls `decide` with the attributes of a request. Returns `None` if the request has none.
 pub(super) fn with_attributes<T>(
     head: &Head<'_>,
     routed: &Routed,
@@ -226,8 +226,8 @@ fn in_lower_case(method: &str) -> Cow<'_, str> {
     }
 }
 
-/// Replaces the user by the one for whom it wants to act, if it may. If a webhook must be asked first, leaves its
-/// question in the caller's inquiry.
+/// Replaces the user by the one for whom the user wants to act, if that is allowed. If a webhook must be asked first,
+/// leaves the question for it in the caller's inquiry.
 fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> ApiResult<()> {
     if caller.impersonation.is_none() {
         return Ok(());
@@ -314,8 +314,8 @@ fn no_seat(gateway: &Gateway, head: &Head<'_>, routed: &Routed, progress: &mut P
     Refusal::NoSeat
 }
 
-/// Authorizes the request. `None` if there is nothing to authorize. If a webhook must be asked first, leaves its
-/// question in the caller's inquiry.
+/// Authorizes the request. Returns `None` if there is nothing to authorize. If a webhook must be asked first, leaves
+/// the question for it in the caller's inquiry.
 fn authorize(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -344,7 +344,7 @@ async fn authorize_asked(
     }
 }
 
-/// Takes the decision of authorization.
+/// Records the decision of authorization, and refuses the request if the user may not do this.
 fn take(gateway: &Gateway, allowed: Option<Result<(), Unauthorized>>, progress: &mut Progress) -> Result<(), Refusal> {
     let Some(allowed) = allowed else { return Ok(()) };
     progress.authorized(gateway, allowed.is_ok());
@@ -356,7 +356,7 @@ fn take(gateway: &Gateway, allowed: Option<Result<(), Unauthorized>>, progress: 
 }
 
 /// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody
-/// for lack of one.
+/// for lack of a role.
 fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> Result<(), Refusal> {
     allowed.or_else(|refused| {
         gateway.beginning.check(&gateway.registry, false)?;
@@ -380,7 +380,7 @@ async fn serve(
     let Some(ends) = progress.ends else {
         return Box::pin(answer(gateway, router, head, routed, payload, caller, progress)).await;
     };
-    // A future that is ready at once would be answered although its time is over.
+    // `timeout_at` returns the result of a future that is ready at once, even if the time is over.
     if Instant::now() >= ends {
         return Ok(give_up(gateway, progress));
     }

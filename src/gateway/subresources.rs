@@ -183,7 +183,7 @@ impl Request<'_> {
         let representation = self.head.representation(Offer::Objects)?;
         let mut all = shown(&self.gateway.registry).await.into_iter();
         let found = all.find(|object| object.str_at(&["metadata", "name"]) == self.name);
-        // Errors name objects that are not stored by their singular name.
+        // For objects that are not stored, errors have the singular name of the resource.
         let missing = || ApiError::not_found(self.served.group(), &self.served.resource.singular, self.name);
         self.respond_entity(200, &Entity::Built(found.ok_or_else(missing)?), representation).await
     }

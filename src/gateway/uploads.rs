@@ -111,7 +111,7 @@ impl Drop for Upload {
 }
 
 /// Waits for the body of a request that has a seat. If the body has not arrived yet, the seat is free for others
-/// meanwhile. `None` if the user sends too many bodies at a time, or the request gets no seat once the body is there.
+/// meanwhile. `None` if too many bodies are awaited already, or the request gets no seat once its body is there.
 pub(super) async fn arrive(
     gateway: &Gateway,
     (user, namespace): (&str, &str),

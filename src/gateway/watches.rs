@@ -1,4 +1,4 @@
-//! Answers of watches: a stream of events, over HTTP or a WebSocket.
+//! Answers to watches: a stream of events, over HTTP or a WebSocket.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct WatchRequest<'r> {
     pub(super) listing: Listing,
     /// The connection that takes the events.
     pub(super) connection: ConnectionId,
-    /// Its request.
+    /// The HTTP request.
     pub(super) request: &'r HttpRequest,
 }
 

@@ -32,7 +32,7 @@ impl<'r> Request<'r> {
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
         let representation = self.head.representation_of(&self.served, self.offer())?;
         let read_options = || WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false);
-        // A create refuses the media type first, an update the options.
+        // In the reference, a create checks the media type first, an update the options.
         let early = if options == "UpdateOptions" { Some(read_options()?) } else { None };
         let media = body::media(self.head.content_type)?;
         let bytes = body.read()?;
@@ -72,7 +72,7 @@ impl<'r> Request<'r> {
     pub(super) async fn update(self, body: Body) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(body, "UpdateOptions").await?;
         let decoded = object()?;
-        // A refusal also has the decoder's warnings, for example one because the object does not exist.
+        // A refusal also has the decoder's warnings, for example the error 404 of an object that does not exist.
         self.caller.warnings.extend(decoded.warnings.iter().cloned());
         if let Some(record) = &mut self.caller.record {
             record.take_object(&self.served, &decoded.value);

@@ -21,7 +21,7 @@ fn find(name: &str) -> Option<Gate> {
 /// value differs from the default, as `name=value`; of two values for one feature the last one counts.
 ///
 /// # Errors
-/// If a feature is unknown, its value is no truth value, or its value is locked.
+/// If a feature is unknown, its value is not a truth value, or its value is locked.
 pub fn check(pairs: &[String]) -> Result<Vec<String>, String> {
     let mut others: Vec<(&str, bool)> = Vec::new();
     for pair in pairs {

@@ -13,7 +13,7 @@ pub fn help() -> String {
                     description says so.\n\nUsage:\n  kube-apiserver [flags]\n"
             .to_owned();
     for section in &SECTIONS {
-        let _ = writeln!(text, "\n{} flags:\n", section.title); // a String takes all
+        let _ = writeln!(text, "\n{} flags:\n", section.title); // writing to a String never fails
         let heads: Vec<String> = section.flags.iter().map(head).collect();
         let width = heads.iter().map(String::len).max().unwrap_or(0);
         for (flag, head) in section.flags.iter().zip(&heads) {

@@ -12,7 +12,7 @@ use crate::config::{PortRange, ReportedVersion};
 /// Parses a value; returns its parts, each in canonical form.
 ///
 /// # Errors
-/// The error in the value.
+/// If the text is not a value of this kind. The message is Go's.
 pub fn parts(kind: Kind, text: &str) -> Result<Vec<String>, String> {
     let number = |error: strconv::NumberError| error.to_string();
     let whole = || Ok(vec![text.to_owned()]);
@@ -52,7 +52,7 @@ pub fn parts(kind: Kind, text: &str) -> Result<Vec<String>, String> {
 /// Parses a duration; returns nanoseconds.
 ///
 /// # Errors
-/// If the text is no duration.
+/// If the text is not a duration.
 pub fn span(text: &str) -> Result<i64, String> {
     duration::parse(text).ok_or_else(|| {
         let quoted = strconv::quote(text);
@@ -99,8 +99,8 @@ fn comma_separated(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns a field after its opening quote, and the rest after its closing quote. `None` if that is missing, or text
-/// follows it.
+/// Returns a field after its opening quote, and the rest after its closing quote. Returns `None` if the closing quote
+/// is missing, or if text other than a comma follows it.
 fn quoted_field(text: &str) -> Option<(String, &str)> {
     let (mut field, mut rest) = (String::new(), text);
     loop {

@@ -13,7 +13,7 @@ use crate::prometheus::families;
 const KNOWN_USERS: [&str; 3] = ["admin", "kubelet", "system:serviceaccount:kube-system:default"];
 const OTHER_USER: &str = "other";
 
-/// The number of an outcome, and the time it took.
+/// How often an outcome occurred, and how long it took.
 struct Outcome {
     count: Counter,
     duration: Arc<Histogram>,

@@ -63,7 +63,7 @@ impl Phase {
 /// The name of a plugin, or empty for a step; operation, phase, whether the write was refused.
 type Labels = (&'static str, Operation, Phase, bool);
 
-/// Handles by their labels. Their number is bounded by that of plugins.
+/// Handles by their labels. The number of handles is bounded, since the number of plugins is.
 #[derive(Default)]
 pub struct Admission {
     durations: DashMap<Labels, Arc<Histogram>>,
@@ -78,7 +78,7 @@ const CHOSEN: [&str; 3] = ["name", "policy", "policy_binding"];
 const OTHERS: &str = "others";
 
 impl Admission {
-    /// Replaces the chosen labels of a combination above the bound by `others`.
+    /// Replaces the labels that clients choose by `others`, if this combination is new and there are `most` already.
     fn bound(&self, labels: &mut [(&'static str, &str)], most: usize) {
         let mut text = String::new();
         labels.iter().for_each(|(_, value)| text.extend([value, "\0"]));

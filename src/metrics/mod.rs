@@ -4,7 +4,8 @@
 //! [`queues`]): counters and gauges are those of the crate `metrics`, distributions are arrays of counts. Values that
 //! exist anyway are read at each scrape ([`process`], [`store`]).
 //!
-//! Labels are bounded: they come from the served resources, never from a client's request.
+//! Labels are bounded: they come from the served resources, never from a client's request. The names of policies and
+//! webhooks, which clients choose, have a limit of their own.
 
 pub mod access;
 pub mod admission;

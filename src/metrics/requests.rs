@@ -1,6 +1,6 @@
 //! Requests: their number, duration, and size of answers.
 //!
-//! A request finds the handles of its labels by one look into a map. The map is replaced only when a new combination
+//! A request finds the handles of its labels by one look-up in a map. The map is replaced only when a new combination
 //! turns up: a request formats nothing and takes no lock.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ struct Series {
     sli_duration: Option<Arc<Histogram>>,
     /// `None` for requests that do not read.
     size: Option<Arc<Histogram>>,
-    /// Keeps the resource alive whose address is in the key.
+    /// Keeps the resource alive whose address is in the key. `None` for custom resources, whose key has no address.
     _of: Option<Route>,
 }
 

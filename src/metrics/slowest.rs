@@ -35,7 +35,7 @@ pub struct SlowRequest {
 
 struct KeptRequest {
     took: u64,
-    /// When it ended, in seconds since the recorder was made.
+    /// When it ended, in seconds since `began`.
     at: u64,
     request: SlowRequest,
 }

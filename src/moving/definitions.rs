@@ -1,6 +1,6 @@
 //! Reads definitions of custom resources in `apiextensions.k8s.io/v1beta1`. kube-apiserver stores them in this version,
-//! also in 1.36. It states once what all versions of a resource share. Source: k8s.io/apiextensions-apiserver 0.36, the
-//! conversions of `v1` and the defaults of `v1beta1`.
+//! even in 1.36. In it, a definition states once what all versions of a resource share. Source:
+//! k8s.io/apiextensions-apiserver 0.36, the conversions of `v1` and the defaults of `v1beta1`.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -64,7 +64,7 @@ fn add_names(spec: &mut Value) {
     }
 }
 
-/// The older version has another name for the path of a column.
+/// Renames the path of each column, which has another name in the older version.
 fn rename_paths(version: &mut Value) {
     let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
     for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {

@@ -171,7 +171,7 @@ impl Exporting {
         Ok(format!("{count} objects in {files} files{}", shown(&skipped)))
     }
 
-    /// Calls `see` for every object of a backup. It returns whether it exported the object. Returns the tables that
+    /// Calls `see`, which returns whether it exported the object, for every object of a backup. Returns the tables that
     /// were skipped, with their numbers of objects.
     fn each(
         &mut self,
@@ -194,8 +194,8 @@ impl Exporting {
         Ok(skipped)
     }
 
-    /// Returns whether a table has API objects: those of a built-in resource, or of a definition, whose group has a
-    /// dot.
+    /// Returns whether a table has API objects: those of a built-in resource, or those of a custom resource, whose
+    /// group has a dot.
     fn is_object(&self, table: &TableId) -> bool {
         let is_custom = table.as_str().split_once('/').is_some_and(|(group, _)| group.contains('.'));
         self.places.of_table(table).is_some() || is_custom

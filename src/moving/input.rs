@@ -21,7 +21,7 @@ use crate::served::Resources;
 /// The reason why a snapshot cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// The file is damaged, or is no snapshot.
+    /// The file is damaged, or is not a snapshot.
     #[error(transparent)]
     Snapshot(#[from] flotilla_etcd_snapshot::Error),
     /// No key has the prefix.
@@ -169,7 +169,7 @@ impl Input {
         Reading { input: self, at: 0, ended: false, reported: Instant::now() }
     }
 
-    /// Converts a key to a draft. `None` if the key is no object or is refused.
+    /// Converts a key to a draft. `None` if the key is not that of an object, or if the object is refused.
     fn draft(&mut self, at: usize) -> Result<Option<(TableId, Key, Draft)>, InputError> {
         let live = &self.current.keys[at];
         let value = self.read(live)?;

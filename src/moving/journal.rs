@@ -102,7 +102,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Sets the cluster of the objects. Returns false if they are of another cluster.
+    /// Records the cluster of the objects if none is recorded yet. Returns false if another one is recorded.
     pub(super) fn is_of(&mut self, cluster: &str) -> io::Result<bool> {
         if self.cluster.is_none() {
             self.add(&Record::Of { cluster: cluster.to_owned() }, b"")?;

@@ -61,7 +61,7 @@ fn a_truncated_journal_ends_after_its_last_complete_record() {
         changed[at] ^= 4;
         fs::write(&path, &changed).unwrap();
         let journal = Journal::open(&path).unwrap();
-        assert!(journal.written <= at as u64, "what stands behind a flipped bit does not count: {at}");
+        assert!(journal.written <= at as u64, "records from a flipped bit on do not count: {at}");
     }
 }
 

@@ -115,7 +115,7 @@ impl SourceResource {
 /// Reads the objects of a server.
 pub(super) struct Live {
     client: Arc<Client>,
-    /// The revision of the server's list of definitions. Zero if the server's revisions are no numbers.
+    /// The revision of the server's list of definitions. Zero if the server's revisions are not numbers.
     revision: Revision,
     waiting: VecDeque<SourceResource>,
     /// Groups of which some version did not answer.

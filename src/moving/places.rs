@@ -21,7 +21,7 @@ const ELSEWHERE: [(&str, &str, &str); 5] = [
 /// They belong to the other servers that kube-apiserver contains.
 const GROUPED: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Prefixes of keys that are no API objects, and why those are left out.
+/// Prefixes of keys that are not API objects, and why those are left out.
 const MADE_ANEW: [(&str, &str); 5] = [
     ("ranges/", "the services determine which addresses and ports are taken"),
     ("masterleases/", "each server writes its own address again"),
@@ -44,7 +44,7 @@ pub(super) enum Place<'a> {
     },
     /// Data that every server writes by itself, and why it is left out.
     MadeAnew(&'static str),
-    /// Anything else, and why it is no object.
+    /// Anything else, and why it is not an object.
     Unknown(String),
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Knows the built-in resources.
+    /// Returns the places of the built-in resources.
     pub(super) fn builtin() -> Self {
         let mut places = Self::default();
         Resources::builtin().stored().into_iter().for_each(|served| places.add(served));
@@ -86,8 +86,8 @@ impl Places {
         }
         let mut ends = key.match_indices('/').map(|(at, _)| at);
         let (first, second) = (ends.next(), ends.next());
-        // Folders of two names are tried first: `services` alone is no folder, and plural names have no dot as groups
-        // do.
+        // Folders of two names are tried first: `services` alone is not a folder, and plural names have no dot, unlike
+        // groups.
         let found = [second, first].into_iter().flatten().find_map(|end| Some((self.by_folder.get(&key[..end])?, end)));
         let Some((served, end)) = found else {
             return Place::Unknown("no resource has this folder".to_owned());

@@ -16,7 +16,7 @@ struct Count {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     by_resource: BTreeMap<String, Count>,
-    /// Keys that are no objects, by the reason for leaving them out.
+    /// The number of keys that are not objects, by the reason for leaving them out.
     left_out: BTreeMap<&'static str, u64>,
     /// The first refused keys, with reasons.
     refused: Vec<(String, String)>,

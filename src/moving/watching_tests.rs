@@ -77,7 +77,7 @@ fn the_bytes_of_waiting_changes_are_bounded() {
         waited.push(first);
         let bytes: usize = waited.iter().map(|change| change.held.bytes).sum();
         assert!(*room.left.lock() <= limits::MOVING_CHANGES_BYTES - bytes);
-        assert!(bytes <= limits::MOVING_CHANGES_BYTES && waited.len() <= 4, "three, and that the place is lost");
+        assert!(bytes <= limits::MOVING_CHANGES_BYTES && waited.len() <= 4, "three events, and `Lost`");
         count += waited.len();
     }
     assert_eq!((count, *room.left.lock()), (8, limits::MOVING_CHANGES_BYTES));

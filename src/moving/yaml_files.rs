@@ -33,8 +33,8 @@ impl YamlFiles {
         self.file(table, key)?.write_all(&document)
     }
 
-    /// Returns the file of an object. The previous file stays open, since objects of a namespace usually follow each
-    /// other.
+    /// Returns the file of an object. A file stays open until an object belongs to another one, since objects of a
+    /// namespace usually follow each other.
     fn file(&mut self, table: &TableId, key: &Key) -> io::Result<&mut BufWriter<File>> {
         let (group, resource) = table.as_str().split_once('/').unwrap_or(("core", table.as_str()));
         let folder = self.directory.join(group);

@@ -1,6 +1,7 @@
 //! Converts a document of OpenAPI v2 to v3, for aggregated servers that have no document of v3.
 //!
-//! As in the reference, not all of v2 has a place in v3: no body is required, and headers and examples are left out.
+//! As in the reference, the v3 document lacks some of the v2 document: no body is required, and headers and examples
+//! are left out.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
@@ -13,7 +14,7 @@ const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "
 const OF_OPERATIONS: [&str; 6] = ["description", "externalDocs", "tags", "summary", "deprecated", "operationId"];
 /// Members of a parameter that are the same in both versions.
 const OF_PARAMETERS: [&str; 5] = ["name", "description", "in", "required", "allowEmptyValue"];
-/// Members of a parameter in v2 that its schema has in v3.
+/// Members of a parameter in v2 that are members of its schema in v3.
 const OF_SIMPLE_SCHEMAS: [&str; 3] = ["type", "format", "uniqueItems"];
 /// Members of a security scheme that are the same in both versions.
 const OF_SECURITY: [&str; 4] = ["description", "type", "name", "in"];
@@ -48,7 +49,7 @@ fn chosen(of: &Value, names: &[&str]) -> Map {
     kept.map(|(name, value)| (name, value.clone())).collect()
 }
 
-/// Returns a reference with another prefix.
+/// Returns a reference with the prefix `to` instead of `from`.
 fn moved(reference: &str, from: &str, to: &str) -> String {
     reference.strip_prefix(from).map_or_else(|| reference.to_owned(), |name| format!("{to}{name}"))
 }
@@ -130,7 +131,7 @@ fn schema(of: &Value) -> Value {
         };
         converted.insert(name, value);
     }
-    // In v3 nothing that stands beside a reference counts.
+    // v3 ignores whatever stands beside a reference.
     if converted.len() > 1
         && let Some(reference) = converted.remove("$ref")
     {

@@ -12,7 +12,7 @@ use super::{META, definition_name, prose};
 pub struct Custom {
     /// The resource.
     pub resource: Ref<Resource>,
-    /// `openAPIV3Schema` of the version; `None` when it has none.
+    /// `openAPIV3Schema` of the version. `None` when it has none.
     pub schema: Option<ObjectText>,
     /// The fields that `fieldSelector` may name, as in `spec.a`.
     pub selectable: Vec<String>,

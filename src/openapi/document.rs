@@ -64,7 +64,7 @@ impl DocumentId {
 /// Paths and schemas of one document, or of all of them.
 #[derive(Debug)]
 pub(super) struct Content {
-    /// Whether it is about custom resources.
+    /// Whether the document is about custom resources.
     pub custom: bool,
     /// Items by path.
     pub items: BTreeMap<String, Item>,
@@ -73,7 +73,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Returns the content of a document; `custom` are the custom resources of its group version.
+    /// Returns the content of a document. `custom` are the custom resources of its group version.
     pub fn new(id: &DocumentId, custom: &[&Custom], enablement: &Enablement) -> Self {
         let items: Vec<Item> = match id {
             DocumentId::IssuerConfiguration => vec![roots::issuer_configuration()],
@@ -115,7 +115,7 @@ fn version_items(group: &str, version: &str, custom: &[&Custom], enablement: &En
     items
 }
 
-/// Names of the schemas that an item's operations refer to.
+/// Returns the names of the schemas that an item's operations refer to.
 fn names_in(item: &Item) -> Vec<String> {
     let mut names = Vec::new();
     for operation in &item.operations {
@@ -127,7 +127,7 @@ fn names_in(item: &Item) -> Vec<String> {
     names
 }
 
-/// Returns the group versions that kinds of options have in a document: its own and the core group's.
+/// Returns the group versions in which a document lists `DeleteOptions` and `WatchEvent`: its own and the core group's.
 fn options_of(group: &str, version: &str) -> Vec<GroupVersion> {
     let mut all: Vec<GroupVersion> = vec![("".into(), "v1".into())];
     if !group.is_empty() {
@@ -136,8 +136,8 @@ fn options_of(group: &str, version: &str) -> Vec<GroupVersion> {
     all
 }
 
-/// Returns the group versions that kinds of options have in documents of custom resources: all except those that only
-/// servers use.
+/// Returns the group versions in which documents of custom resources list `DeleteOptions` and `WatchEvent`: all except
+/// those that only servers use.
 fn custom_options() -> Vec<GroupVersion> {
     const SERVERS: [&str; 4] =
         ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];

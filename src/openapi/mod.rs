@@ -33,8 +33,8 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 /// The schema of `/version`.
 const VERSION_INFO: &str = "io.k8s.apimachinery.pkg.version.Info";
 
-/// Returns the published name of a kind's schema: the catalogue's, or for a custom kind the group backwards, version
-/// and name.
+/// Returns the published name of a kind's schema: the name in the catalogue, or for a custom kind its reversed group,
+/// version and name.
 fn definition_name((group, version, kind): &(Text, Text, Text)) -> String {
     if let Some(of) = catalogue::kind(group, version, kind) {
         return of.of.openapi.to_string();

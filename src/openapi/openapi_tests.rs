@@ -206,5 +206,5 @@ fn custom_resources_have_documents_of_their_own() {
         })
     );
     let required = ["definitions", "com.example.a.v1.Widget", "properties", "spec", "required"];
-    assert_eq!(*second.at(&required), value!(["size"]), "what may be null need not be there");
+    assert_eq!(*second.at(&required), value!(["size"]), "a nullable field is not required");
 }

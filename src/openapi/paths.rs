@@ -107,7 +107,7 @@ impl<'a> Paths<'a> {
         items.into_iter().map(Item::settled).collect()
     }
 
-    /// Returns an operation that answers with the object; the rest is filled in by the caller.
+    /// Returns an operation that answers with the object. The caller fills in the rest.
     fn operation(&self, method: &'static str, action: &'static str, id: String, description: String) -> Operation {
         Operation {
             method,

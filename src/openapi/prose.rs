@@ -2,14 +2,14 @@
 
 use flotilla_proto::schema::{Field, Shape, Type};
 
-/// The description of `kind`. Programs that print descriptions, and their tests, look for the first words.
+/// The description of `kind`. Programs that print descriptions, and their tests, look for its first words.
 pub(super) const KIND: &str = "Kind names what the object is, in CamelCase, as the API calls it; it never changes.";
 /// The description of `apiVersion`.
 pub(super) const API_VERSION: &str = "APIVersion defines in which group and version the object is written.";
 /// The description of `metadata`.
 pub(super) const METADATA: &str = "Standard object's metadata: its name, labels and what the server keeps of it.";
 
-/// Returns the description of a field; empty where the name is JSON Schema's own and says it all.
+/// Returns the description of a field. It is empty for keywords of JSON Schema, which explain themselves.
 pub(super) fn field(of: &Type, field: &Field) -> String {
     if let (Some(kind), "items") = (of.name.strip_suffix("List"), &*field.name) {
         return format!("List of {}.", several(kind));

@@ -7,13 +7,14 @@ use flotilla_proto::value::{Map, Value};
 /// A message: the field number of each key of the JSON object.
 pub(super) struct Message {
     fields: &'static [(&'static str, u32, Kind)],
-    /// Number of named extensions (`x-...`); 0 for none.
+    /// Field number of named extensions (`x-...`); 0 for none.
     extensions: u32,
-    /// Number and kind of entries for all other keys, if the message is a map; 0 if not.
+    /// Field number and kind of the entries for all other keys, if the message is a map; number 0 if not.
     entries: (u32, Kind),
 }
 
-/// Field numbers of the messages around a value, outermost first, and the encoding of the value; `None` omits it.
+/// Field numbers of the messages around a value, outermost first, and the encoding of the value. `None` omits the
+/// value.
 type Chosen = Option<(&'static [u32], Kind)>;
 
 /// The encoding of a value.
@@ -366,7 +367,7 @@ pub(super) mod v3 {
         Value::Bool(_) => Some((&[2], Kind::Switch)),
         _ => Some((&[1], SCHEMA_OR_REFERENCE)),
     });
-    /// Defaults that are objects are written empty.
+    /// A default that is an object is written as an empty message.
     const DEFAULT: Kind = Kind::Choice(|value| match value {
         Value::Int(_) | Value::Float(_) => Some((&[1], Kind::Number)),
         Value::Bool(_) => Some((&[2], Kind::Switch)),

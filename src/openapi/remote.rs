@@ -67,7 +67,7 @@ impl Swagger {
         own
     }
 
-    /// Adds the parts of another server, as long as there is room; returns whether there was. Existing entries stay:
+    /// Adds the parts of another server if there is room for them. Returns whether there was. Existing entries stay:
     /// definitions of one name describe the same type.
     pub fn add(&mut self, other: &Self) -> bool {
         if self.bytes + other.bytes > limits::AGGREGATED_OPENAPI_BYTES {
@@ -133,6 +133,6 @@ mod tests {
         assert!(own.add(&Swagger::below(&document, "/apis/b/v1/")));
         assert_eq!(names(&own.definitions), ["Meta", "Other", "Thing"]);
         let large = Swagger { bytes: limits::AGGREGATED_OPENAPI_BYTES, ..Swagger::default() };
-        assert!(!own.add(&large), "what all say together is bounded");
+        assert!(!own.add(&large), "the parts of all servers together are bounded");
     }
 }

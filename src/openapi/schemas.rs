@@ -55,12 +55,13 @@ fn references(schema: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// Returns the schema of this name; `None` if there is none. `options` are the group versions of kinds of options.
+/// Returns the schema of this name. Returns `None` if there is none. `options` are the group versions of
+/// `DeleteOptions` and `WatchEvent`.
 fn named(name: &str, options: &[GroupVersion]) -> Option<Value> {
     scalar(name).or_else(|| catalogue::type_by_openapi(name).map(|of| structure(of, options)))
 }
 
-/// Returns the schema of a type that is not an object in JSON; `None` for other types.
+/// Returns the schema of a type that is not described by its fields. Returns `None` for other types.
 fn scalar(name: &str) -> Option<Value> {
     let anything = |description: &str| value!({"description": description});
     let date = |description: &str| value!({"description": description, "type": "string", "format": "date-time"});

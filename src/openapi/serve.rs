@@ -25,7 +25,7 @@ use crate::wall_clock;
 /// How long clients may cache a document whose hash is in the URL.
 const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The documents of one set of custom resources.
+/// The documents of the built-in kinds, of one set of custom resources and of other servers.
 #[derive(Debug)]
 pub struct OpenApi {
     /// Documents of v3 by their path.
@@ -78,7 +78,7 @@ impl Document {
         Self::new(Source::Own(Own { id, custom, enablement: Arc::clone(enablement) }))
     }
 
-    /// Returns the subject of a document about this server's resources. `None` for documents of others.
+    /// Returns the subject of a document about this server's resources. Returns `None` for documents of other servers.
     fn own(&self) -> Option<&Own> {
         match &self.source {
             Source::Own(own) => Some(own),
@@ -95,7 +95,7 @@ impl Document {
         }
     }
 
-    /// Returns the hash of the JSON form; the first call builds it.
+    /// Returns the hash of the JSON form. The first call builds that form.
     fn hash(&self) -> &str {
         self.hash.get_or_init(|| hash(&self.build(Form::Json)))
     }
@@ -154,8 +154,8 @@ impl OpenApi {
         Self::of(documents, Arc::clone(&self.remote))
     }
 
-    /// Returns the answer to any method on an OpenAPI path; `None` for other paths. Builds a document that is not
-    /// cached, which occupies this thread for up to some tens of milliseconds.
+    /// Returns the answer to any method on an OpenAPI path. Returns `None` for other paths. Building a document that is
+    /// not cached occupies this thread for up to some tens of milliseconds.
     pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         match request.path {
             "/openapi/v2" => Some(self.answer_v2(request)),
@@ -264,7 +264,7 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
     })
 }
 
-/// Returns the form that an Accept header chooses; `None` when it accepts none.
+/// Returns the form that an Accept header chooses. Returns `None` when it accepts none.
 fn form(accept: &str, version: &str) -> Option<Form> {
     if accept.is_empty() {
         return Some(Form::Json);

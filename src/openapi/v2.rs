@@ -27,12 +27,13 @@ pub(super) fn tail() -> Value {
     value!({"securityDefinitions": (security()), "security": [{"BearerToken": []}]})
 }
 
-/// Returns the group versions of kinds of options: all that Kubernetes has.
+/// Returns the group versions of `DeleteOptions` and `WatchEvent`: all that Kubernetes has.
 pub(super) fn options() -> Vec<GroupVersion> {
     enablement::registered().map(|(group, version)| (Text::Borrowed(group), Text::Borrowed(version))).collect()
 }
 
-/// Returns the content of the whole document: that of all v3 documents, with all versions of options.
+/// Returns the content of the whole document: that of all v3 documents, with all group versions of `DeleteOptions` and
+/// `WatchEvent`.
 pub(super) fn merge(contents: impl IntoIterator<Item = Content>) -> Content {
     let mut all = Content { custom: false, items: BTreeMap::new(), schemas: BTreeMap::new() };
     for content in contents {
@@ -79,8 +80,8 @@ const DROPPED: [&str; 5] = ["default", "nullable", "oneOf", "anyOf", "not"];
 /// Fields that an embedded resource must have.
 const STATED: [&str; 2] = ["kind", "apiVersion"];
 
-/// Removes everything that clients of v2 cannot handle: the type of nullable values, fields where unknown ones are
-/// allowed, arrays without an item schema, and `required` for nullable fields.
+/// Removes everything that clients of v2 cannot handle: the type of nullable values, the fields of objects that allow
+/// unknown fields, the type of arrays without an item schema, and `required` for nullable fields.
 fn reduce(schema: &Value) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let is_nullable = is_true(map, "nullable");
@@ -133,7 +134,7 @@ fn is_true(schema: &Map, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
-/// Returns the required names that are listed and not nullable.
+/// Returns the names of required fields without the nullable ones.
 fn required(schema: &Map, names: &[Value]) -> Vec<Value> {
     let is_nullable = |of: &Value| of.as_object().is_some_and(|of| is_true(of, "nullable"));
     if schema.get("additionalProperties").is_some_and(is_nullable) {
@@ -156,7 +157,7 @@ fn reference(name: &str) -> String {
     format!("{DEFINITIONS}{}", name.strip_prefix(PREFIX).unwrap_or(name))
 }
 
-/// Returns a path item; parameters that it shares with others are added to `shared`.
+/// Returns a path item. Adds the parameters that it shares with others to `shared`.
 pub(super) fn item(item: &Item, shared: &mut BTreeMap<String, Value>) -> Value {
     let mut out = Map::new();
     for of in &item.operations {

@@ -19,7 +19,8 @@ pub fn check_proxyable(host: &str) -> ApiResult<()> {
     check_address(host).map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
-/// The same as an error of connecting. A proxy looks names up, so that only addresses can be checked then.
+/// Makes the check of [`check_proxyable`], but fails with an error of connecting. A proxy looks names up itself, so
+/// this server can check only addresses.
 pub(super) fn check_address(host: &str) -> Result<(), Error> {
     let is_allowed = match host.parse::<IpAddr>() {
         Ok(address) => is_proxyable(address),

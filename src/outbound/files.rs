@@ -48,7 +48,7 @@ impl Reread {
         Self { path: path.to_owned(), kept: Mutex::default() }
     }
 
-    /// Returns the content of the file. If it cannot be read, returns the last content that could.
+    /// Returns the content of the file. If it cannot be read, returns the content that was read last.
     pub fn get(&self) -> Bytes {
         let changed = fs::metadata(&self.path).and_then(|metadata| metadata.modified()).ok();
         let mut kept = self.kept.lock();

@@ -13,10 +13,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::UnixStream;
 
-/// Bytes before a message: whether it is compressed, and its length.
+/// The number of bytes before a message: one says whether it is compressed, four state its length.
 const FRAME_HEAD: usize = 5;
 
-/// The reason why bytes are no message.
+/// The reason why bytes are not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The message is compressed, although this server did not ask for that.
@@ -33,19 +33,19 @@ pub enum FrameError {
 /// The reason why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum GrpcError {
-    /// Nobody listens on the socket.
+    /// No connection to the socket was established.
     #[error("cannot connect: {0}")]
     Connect(#[source] io::Error),
     /// The connection failed.
     #[error("the connection failed: {0}")]
     Connection(#[from] hyper::Error),
-    /// The answer is no answer of gRPC.
+    /// The answer is not a gRPC answer.
     #[error("the answer cannot be read: {0}")]
     Answer(String),
     /// The server refused.
     #[error("code {code}: {message}")]
     Refused {
-        /// The code, as gRPC numbers them.
+        /// The gRPC status code.
         code: String,
         /// The server's reason.
         message: String,
@@ -61,10 +61,10 @@ pub fn framed(message: &impl Message) -> Bytes {
     frame.freeze()
 }
 
-/// Takes the first message out of received bytes. `None` if they do not contain all of it yet.
+/// Takes the first message out of received bytes. Returns `None` if they do not contain all of it yet.
 ///
 /// # Errors
-/// The bytes are no message, or one of more than `bytes_max` bytes.
+/// The bytes are not a message, or the message has more than `bytes_max` bytes.
 pub fn take<M: Message + Default>(received: &mut BytesMut, bytes_max: usize) -> Result<Option<M>, FrameError> {
     let Some(head) = received.first_chunk::<FRAME_HEAD>() else { return Ok(None) };
     let [compressed, length @ ..] = *head;

@@ -1,4 +1,4 @@
-//! The body of an answer. It counts as a request of its pool until it was read.
+//! The body of an answer. Its request counts as in progress in the pool until the body is dropped.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Requests of this server to other servers. All of them pass through this module.
 //!
-//! A [`Peer`] is the address of a server and how to trust it. [`Outbound::send`] makes an HTTP request over pooled
-//! connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection of its own, which
-//! upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`] in Go's words,
-//! since clients see them. An [`Egress`] says through which proxies peers are reached. [`grpc`] calls services on this
-//! machine. [`limits`] bounds connections, waiting requests and bytes.
+//! A [`Peer`] states the address of a server and how the server is authenticated. [`Outbound::send`] makes an HTTP
+//! request over pooled connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection
+//! of its own, which upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`]
+//! in Go's words, since clients see them. An [`Egress`] says through which proxies peers are reached. [`grpc`] calls
+//! services on this machine. [`limits`] bounds connections, waiting requests and bytes.
 
 mod body;
 mod dial;
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Outbound {
 }
 
 impl Outbound {
-    /// Reaches others through these proxies.
+    /// Returns an `Outbound` that reaches other servers through these proxies.
     pub fn through(egress: Egress) -> Self {
         Self { egress, ..Self::default() }
     }
@@ -72,7 +72,7 @@ impl Outbound {
         self.egress.names(network)
     }
 
-    /// Returns one that reaches others through the same proxies, with connections of its own.
+    /// Returns an `Outbound` with the same proxies, but with connections of its own.
     #[must_use]
     pub fn apart(&self) -> Self {
         Self::through(self.egress.clone())
@@ -102,7 +102,7 @@ impl Outbound {
         answered.unwrap_or(Err(Error::Deadline))
     }
 
-    /// Opens a connection for a single user, with a TLS handshake if the peer has TLS. Only HTTP/1.1 is offered.
+    /// Opens a connection for exclusive use, with a TLS handshake if the peer has TLS. Only HTTP/1.1 is offered.
     ///
     /// # Errors
     /// As for [`Outbound::send`].

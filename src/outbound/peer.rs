@@ -13,8 +13,8 @@ pub struct Peer {
     pub port: u16,
     /// The network that it is in.
     pub network: Network,
-    /// Whether the connection is on behalf of a client. Addresses to which upstream forbids to proxy are then refused,
-    /// also where a name resolves to them.
+    /// Whether the connection is on behalf of a client. Addresses to which upstream forbids proxying are then refused,
+    /// also if a name resolves to them.
     pub guarded: bool,
     /// The TLS settings. `None` for a connection without TLS.
     pub secure: Option<Secure>,

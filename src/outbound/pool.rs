@@ -28,7 +28,7 @@ pub struct Pool {
     /// The proxy through which the peer is reached. `None` for direct connections.
     proxy: Option<Arc<Proxy>>,
     tls: Option<Tls>,
-    /// The settings for connections with a single user.
+    /// The settings for connections for exclusive use, which never offer HTTP/2.
     tls_alone: Option<Tls>,
     /// One permit for each request that may be in progress.
     places: Arc<Semaphore>,
@@ -68,7 +68,7 @@ impl Drop for Counted {
 }
 
 impl Pool {
-    /// Returns a pool without connections, which are made through a proxy if there is one.
+    /// Returns a pool without connections. The pool makes them through the proxy if there is one.
     ///
     /// # Errors
     /// The TLS settings of the peer are invalid.
@@ -81,7 +81,7 @@ impl Pool {
         Ok(Self { peer, proxy, tls, tls_alone, places, waiting, open, kept: Mutex::new(kept) })
     }
 
-    /// Returns whether no request is in progress, and none was for this time.
+    /// Returns whether no request is in progress, and none began within this time.
     pub fn is_idle_for(&self, time: Duration) -> bool {
         self.requests() == 0 && self.kept.lock().used.elapsed() >= time
     }
@@ -97,7 +97,7 @@ impl Pool {
         waiting + limits::OUTBOUND_REQUESTS - self.places.available_permits()
     }
 
-    /// Opens a connection for a single user.
+    /// Opens a connection for exclusive use.
     ///
     /// # Errors
     /// The connection or the TLS handshake failed.

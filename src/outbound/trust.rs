@@ -14,13 +14,14 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 pub struct Verifier {
     /// Verifies chains. `None` when any certificate is accepted.
     chains: Option<Arc<WebPkiServerVerifier>>,
-    /// The trusted certificates. One of them may also be the peer's own, which chains do not allow.
+    /// The trusted certificates. One of them may also be the peer's own certificate, which `chains` would refuse.
     trusted: Vec<CertificateDer<'static>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    /// Accepts certificates that chain to a trusted one, and the trusted ones themselves.
+    /// Returns a verifier that accepts certificates that chain to a trusted one, and the trusted ones themselves.
+    /// Without `chains` it accepts any certificate.
     pub const fn new(
         chains: Option<Arc<WebPkiServerVerifier>>,
         trusted: Vec<CertificateDer<'static>>,

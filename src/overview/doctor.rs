@@ -50,13 +50,13 @@ pub struct Doctor {
 pub enum Verdict {
     /// As it should be.
     Good,
-    /// It will be broken, or may be.
+    /// It may be broken, or will be.
     Warning,
     /// It is broken.
     Broken,
 }
 
-/// What was found.
+/// The result of one check.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// The verdict.

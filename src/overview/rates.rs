@@ -16,7 +16,7 @@ pub struct Rates {
     pub processors: f64,
     /// Bytes written to the log per second.
     pub log_bytes_per_second: f64,
-    /// Mean time of an fsync of the log; `None` without any.
+    /// Mean time of an fsync of the log. `None` if there was none.
     pub fsync_seconds: Option<f64>,
     /// Types of requests, the most frequent first.
     pub requests: Vec<Rate>,
@@ -51,7 +51,8 @@ pub struct ResourceRate {
 }
 
 impl Rates {
-    /// Computes the rates from `earlier` to `later`; if the server restarted in between, since that start.
+    /// Computes the rates from `earlier` to `later`. If the server restarted in between, the rates are those since that
+    /// start.
     pub fn between(earlier: &Overview, later: &Overview) -> Self {
         let is_restarted = later.uptime_seconds < earlier.uptime_seconds;
         let before = (!is_restarted).then_some(earlier);

@@ -51,9 +51,9 @@ pub struct Overview {
     pub reads_in_progress: u64,
     /// Requests in progress that may change something.
     pub writes_in_progress: u64,
-    /// Open watches, and other requests that last.
+    /// Open watches, and other long-running requests.
     pub watches: u64,
-    /// Upper bounds of the buckets of request durations without the last, which has none; rising, in seconds.
+    /// Upper bounds of the buckets of request durations, rising, in seconds. The last bucket has none.
     pub request_bounds_seconds: Vec<f64>,
     /// Requests by type, the most frequent first.
     pub requests: Vec<Requests>,
@@ -114,7 +114,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Mean time of an fsync, in seconds; `None` before the first.
+    /// Returns the mean time of an fsync, in seconds. Returns `None` before the first fsync.
     pub fn fsync_mean_seconds(&self) -> Option<f64> {
         (self.fsyncs > 0).then(|| self.fsync_seconds / self.fsyncs as f64)
     }
@@ -158,7 +158,7 @@ pub struct ResourceView {
     pub shards: u64,
     /// Changes within the history window.
     pub changes: u64,
-    /// Memory of these.
+    /// Memory that these changes take.
     pub history_bytes: u64,
     /// Watches and controllers that follow it.
     pub followers: u64,

@@ -25,7 +25,8 @@ impl Authority {
     /// once.
     ///
     /// # Errors
-    /// If a file cannot be read or written or is damaged, or the certificate belongs to another key.
+    /// If a file cannot be read or written or is damaged, if the certificate is there without its key, or if it belongs
+    /// to another key.
     pub fn open(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
         let path = dir.join(format!("{name}.crt"));
         let existing = read_existing(&path)?;
@@ -113,7 +114,7 @@ pub(super) fn has_key(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool 
     certificate.public_key().raw == key.subject_public_key_info()
 }
 
-/// Returns the parameters of a certificate: its name, and a validity from now on.
+/// Returns the parameters of a certificate: its name, and its validity, which begins `CLOCK_SKEW` before now.
 pub(super) fn params(common_name: &str, validity: std::time::Duration) -> CertificateParams {
     let now = OffsetDateTime::from(wall_clock::now());
     let mut params = CertificateParams::default();

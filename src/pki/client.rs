@@ -17,7 +17,7 @@ use super::PkiError;
 use super::serving::provider;
 use crate::limits::CLIENT_CHAIN_CERTIFICATES;
 
-/// The error about a client certificate that no trusted authority issued.
+/// The reason why a client certificate is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("client certificate: {0}")]
 pub struct Untrusted(pub String);
@@ -82,7 +82,7 @@ impl ClientRoots {
     }
 
     /// Verifies a certificate of X.509 version 1, which `openssl x509 -req` creates by default. Such certificates do
-    /// not state their use, so only those pass that an authority here issued directly.
+    /// not state their use, so only those pass that one of these authorities issued directly.
     fn verify_v1(&self, leaf: &X509Certificate<'_>, now: UnixTime) -> Result<(), Untrusted> {
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let validity = leaf.validity();
@@ -183,7 +183,8 @@ impl AnyClient {
     }
 }
 
-/// Returns the key of a certificate of X.509 version 1, which the TLS library cannot read; `None` for all others.
+/// Returns the key of a certificate of X.509 version 1, which the TLS library cannot read. Returns `None` for all
+/// others.
 fn v1_key(cert: &CertificateDer<'_>) -> Result<Option<SubjectPublicKeyInfoDer<'static>>, Error> {
     let (_, parsed) = X509Certificate::from_der(cert).map_err(|_| CertificateError::BadEncoding)?;
     let is_v1 = parsed.version() == X509Version::V1;

@@ -23,10 +23,10 @@ pub fn make_dir(path: &Path) -> Result<(), PkiError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))
 }
 
-/// Reads a text file of at most [`CREDENTIAL_FILE_BYTES`].
+/// Reads a text file of less than [`CREDENTIAL_FILE_BYTES`].
 ///
 /// # Errors
-/// If it cannot be read, is larger, or is not UTF-8.
+/// If it cannot be read, is too large, or is not UTF-8.
 pub fn read_credential(path: &Path) -> Result<String, PkiError> {
     read(path).map_err(at(path))
 }
@@ -40,7 +40,7 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Reads a file; `None` if it does not exist.
+/// Reads a file. Returns `None` if it does not exist.
 pub(super) fn read_existing(path: &Path) -> Result<Option<String>, PkiError> {
     match read(path) {
         Ok(text) => Ok(Some(text)),

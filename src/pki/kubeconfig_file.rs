@@ -18,7 +18,7 @@ pub enum KubeconfigError {
     /// The same, for a kubeconfig that a command reads.
     #[error("the kubeconfig cannot be read; --kubeconfig names another")]
     ReadByCommand(#[source] PkiError),
-    /// It is no YAML.
+    /// It is not valid YAML.
     #[error("the kubeconfig {path} is no YAML")]
     Yaml {
         /// The file.
@@ -48,7 +48,7 @@ impl<'a> KubeconfigFile<'a> {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it cannot be read or is no YAML.
+    /// When it cannot be read, is not valid YAML, or is not a kubeconfig.
     pub fn read(path: &'a Path) -> Result<Self, KubeconfigError> {
         let text = read_credential(path).map_err(KubeconfigError::Read)?;
         let parsed = yaml::parse(text.as_bytes());
@@ -62,7 +62,7 @@ impl<'a> KubeconfigFile<'a> {
         Ok(file)
     }
 
-    /// The error that something is missing.
+    /// Returns the error that something is missing.
     pub fn lacks(&self, what: &str) -> KubeconfigError {
         KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
     }
@@ -77,10 +77,10 @@ impl<'a> KubeconfigFile<'a> {
         found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
     }
 
-    /// Returns the inline bytes of `NAME-data`; `None` if there are none.
+    /// Returns the inline bytes of `NAME-data`. Returns `None` if there are none.
     ///
     /// # Errors
-    /// When they are no base64.
+    /// When they are not base64.
     pub fn data(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
         match of.str_at(&[&format!("{name}-data")]) {
             "" => Ok(None),
@@ -88,17 +88,18 @@ impl<'a> KubeconfigFile<'a> {
         }
     }
 
-    /// Returns the path of the file that a field names, relative to the kubeconfig; `None` if the field names none.
+    /// Returns the path of the file that a field names, relative to the kubeconfig. Returns `None` if the field names
+    /// none.
     pub fn file(&self, of: &Value, name: &str) -> Option<PathBuf> {
         let named = Some(of.str_at(&[name])).filter(|named| !named.is_empty())?;
         Some(self.path.parent().unwrap_or(Path::new("")).join(named))
     }
 
-    /// Returns the text of a field: inline as `NAME-data`, or from the file that the field names; `None` if it has
-    /// neither.
+    /// Returns the text of a field: inline as `NAME-data`, or from the file that the field names. Returns `None` if
+    /// there is neither.
     ///
     /// # Errors
-    /// When it is no base64, or the file cannot be read.
+    /// When it is not base64, or the file cannot be read.
     pub fn pem(&self, of: &Value, name: &str) -> Result<Option<Vec<u8>>, KubeconfigError> {
         if let Some(data) = self.data(of, name)? {
             return Ok(Some(data));

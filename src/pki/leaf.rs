@@ -128,7 +128,8 @@ impl LeafSpec<'_> {
     }
 }
 
-/// Returns the certificate in a PEM text if it has the wanted content and stays valid long enough; otherwise `None`.
+/// Returns the certificate in a PEM text if it has the wanted content and stays valid long enough. Returns `None`
+/// otherwise.
 fn usable(
     path: &Path,
     pem: &str,

@@ -107,7 +107,7 @@ pub struct PkiOptions {
     pub own_dir: PathBuf,
     /// Names and addresses under which the server is reached.
     pub names: Vec<String>,
-    /// Directory of the serving certificate; `None` for `own_dir`.
+    /// Directory of the serving certificate. `None` means `own_dir`.
     pub serving_dir: Option<PathBuf>,
     /// Configured serving certificate and key, instead of created ones.
     pub serving: Option<(PathBuf, PathBuf)>,
@@ -160,7 +160,7 @@ pub const SHARED_FILES: [&str; 6] =
 /// for a server at a URL.
 ///
 /// # Errors
-/// When a file cannot be read or written, or holds something else than it should.
+/// When a file cannot be read or written, or holds something other than it should.
 pub fn make_shared(dir: &Path, kubeconfig: &Path, server: &str) -> Result<(), PkiError> {
     let options = PkiOptions::in_one(dir, &[]);
     PeerPki::open(dir, "")?;
@@ -186,7 +186,7 @@ fn write_admin_kubeconfig(
     files::replace_if_changed(path, text.as_bytes(), files::PRIVATE)
 }
 
-/// Returns the name of this machine; `None` if it cannot be part of a certificate.
+/// Returns the name of this machine. Returns `None` if it cannot be part of a certificate.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_lowercase();
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
@@ -208,7 +208,7 @@ impl Pki {
     /// Loads the existing certificates, and creates those that are missing or about to expire.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or holds something else than it should.
+    /// When a file cannot be read or written, or holds something other than it should.
     pub fn open(mut options: PkiOptions) -> Result<Self, PkiError> {
         files::make_dir(&options.dir)?;
         files::make_dir(&options.own_dir)?;
@@ -279,7 +279,7 @@ impl Pki {
     /// Returns the client certificate with which this server forwards requests to an aggregated API server.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or holds something else than it should.
+    /// When a file cannot be read or written, or holds something other than it should.
     pub fn proxy_client(&self) -> Result<Leaf, PkiError> {
         let spec = LeafSpec { common_name: PROXY_USER, organization: None, names: &[], usage: Usage::Client };
         Leaf::open(&self.options.own_dir, "front-proxy-client", &self.proxy_authority, &spec)
@@ -290,7 +290,7 @@ impl Pki {
     /// `server` is the URL of the API, as `https://127.0.0.1:6443`.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or holds something else than it should.
+    /// When a file cannot be read or written, or holds something other than it should.
     pub fn write_admin_kubeconfig(&self, path: &Path, server: &str) -> Result<(), PkiError> {
         write_admin_kubeconfig(&self.options, &self.authority, path, server)
     }
@@ -317,8 +317,8 @@ impl Pki {
     }
 }
 
-/// Returns the files of a serving certificate in a directory and of its key, if another authority issued it; else
-/// `None`.
+/// Returns the files of a serving certificate in a directory and of its key, if another authority issued the
+/// certificate. Returns `None` otherwise.
 fn foreign(dir: &Path, authority: &Authority) -> Option<(PathBuf, PathBuf)> {
     let file = |kind| dir.join(format!("{SERVING}.{kind}"));
     let path = file("crt");
@@ -350,7 +350,7 @@ pub fn client_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, P
     Ok(authorities)
 }
 
-/// Returns all certificates in a PEM text; at least one, else `Err`.
+/// Returns all certificates in a PEM text. Fails if there is none.
 fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
     let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     match parsed {

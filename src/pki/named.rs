@@ -44,8 +44,8 @@ impl NamedCertificates {
         Ok(())
     }
 
-    /// Returns the certificate for a name. The first whose names have it is chosen; of names with `*` the first label
-    /// may be any.
+    /// Returns the certificate for a name: the first that has exactly this name, else the first that has it with `*` as
+    /// the first label, else the usual one.
     fn of(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let named = self.named.read();
         let Some(name) = name.filter(|_| !named.is_empty()) else { return self.usual.current() };
@@ -95,7 +95,7 @@ mod tests {
     use crate::pki::{Pki, PkiOptions};
     use crate::scratch::Scratch;
 
-    /// Makes a serving certificate for names; returns its files and these names.
+    /// Makes a serving certificate for `names`. Returns its files, to be shown for the names `asked`.
     fn made(dir: &Scratch, names: &[&str], asked: &str) -> NamedKey {
         let path = dir.join(names[0].trim_start_matches('*'));
         Pki::open(PkiOptions::in_one(&path, names)).unwrap();

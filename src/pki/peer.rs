@@ -29,7 +29,7 @@ impl PeerPki {
     /// member.
     ///
     /// # Errors
-    /// When a file cannot be read or written, or holds something else than it should.
+    /// When a file cannot be read or written, or holds something other than it should.
     pub fn open(dir: &Path, name: &str) -> Result<Self, PkiError> {
         files::make_dir(dir)?;
         let authority = Authority::open(dir, "peer-ca", "flotilla-peer-ca")?;

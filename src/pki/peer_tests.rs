@@ -7,7 +7,7 @@ use super::super::{Pki, PkiOptions};
 use super::*;
 use crate::scratch::Scratch;
 
-/// Connects two sides in memory. Returns whether a byte gets from the client to the server and back.
+/// Connects two sides in memory. Fails unless each side gets a byte from the other.
 fn connect(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> Result<(), String> {
     let name = ServerName::try_from(PeerTls::SERVER_NAME).unwrap();
     let mut client = ClientConnection::new(client, name).unwrap();
@@ -72,7 +72,7 @@ fn only_certificates_of_members_are_accepted() {
     // Both authorities have the same name, so that only the signature tells them apart.
     assert!(refused.starts_with("client: ") && refused.contains("BadSignature"), "{refused}");
 
-    // Certificates of the API's own authority, with a client that trusts whom it must.
+    // A certificate of the authority of the API is refused, even from a client that trusts the members.
     let pki = Pki::open(PkiOptions::in_one(&dir, &[])).unwrap();
     pki.write_admin_kubeconfig(&dir.join("admin.kubeconfig"), "https://127.0.0.1:1").unwrap();
     let authority = Authority::open(&dir, "ca", "flotilla-ca").unwrap();

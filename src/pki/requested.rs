@@ -38,10 +38,10 @@ const SERIAL_BYTES: usize = 16;
 /// Why a request for a certificate is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The request is not DER of a certificate request, or asks for something that cannot be encoded.
+    /// The request is not a certificate request in DER, or asks for something that cannot be encoded.
     #[error("the request cannot be parsed")]
     Malformed(#[from] x509_cert::der::Error),
-    /// Its signature is not that of its key.
+    /// Its signature was not made by its key, or cannot be read.
     #[error("the request is not signed by the key that it is for")]
     Unsigned,
     /// The authority's own certificate has expired.
@@ -91,8 +91,8 @@ impl Authority {
     }
 }
 
-/// Returns the name of the algorithm by which a key signs. `None` if it is not one of those that authorities usually
-/// have.
+/// Returns the identifier of the algorithm by which a key signs. Returns `None` if it is not one of those that
+/// authorities usually have.
 fn algorithm(key: &KeyPair) -> Option<AlgorithmIdentifierOwned> {
     // RFC 5758, section 3.2; RFC 8410, section 3; RFC 4055, section 5.
     let known = [
@@ -113,7 +113,7 @@ fn serial() -> Result<SerialNumber, RequestError> {
     Ok(SerialNumber::new(&bytes)?)
 }
 
-/// Returns from when to when a certificate is valid that is issued now.
+/// Returns the validity of a certificate that is issued now.
 fn validity(now: SystemTime, valid: Duration, not_after_max: SystemTime) -> Result<Validity, RequestError> {
     if not_after_max <= now {
         return Err(RequestError::AuthorityExpired);
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Returns a request whose subject has the organizations `a` and `b`.
+    /// Returns a request of `CN=ann, O=staff` with two alternative names. It asks for the certificate of an authority.
     fn request(key: &KeyPair) -> Vec<u8> {
         let mut params = CertificateParams::new(vec!["node.example".into(), "192.0.2.1".into()]).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();

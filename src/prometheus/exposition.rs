@@ -117,7 +117,8 @@ impl Samples<'_> {
     }
 }
 
-/// Formats a number as Go does, because clients compare bounds of buckets as text.
+/// Formats a number as Go does, because clients compare bounds of buckets as text. Unlike Go, writes a number of more
+/// than seven digits without an exponent.
 pub fn go_float(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };

@@ -263,22 +263,22 @@ pub const MUTATING_POLICY_CHECKS: &str = "apiserver_mutating_admission_policy_ch
 pub const AUDIT_EVENTS: &str = "apiserver_audit_event_total";
 /// Counts requests that were refused because auditing failed.
 pub const AUDIT_REJECTED: &str = "apiserver_audit_requests_rejected_total";
-/// Counts events that were lost.
+/// Counts audit events that were lost.
 pub const AUDIT_ERRORS: &str = "apiserver_audit_error_total";
 /// Counts requests by the level at which they are recorded.
 pub const AUDIT_LEVELS: &str = "apiserver_audit_level_total";
 
-/// Counts decisions of authorizers that ended the search for one.
+/// Counts final decisions about requests, by the authorizer that made them.
 pub const ACCESS_DECISIONS: &str = "apiserver_authorization_decisions_total";
-/// Counts calls of webhooks that decide what users may do.
+/// Counts calls of authorization webhooks.
 pub const ACCESS_WEBHOOK_EVALUATIONS: &str = "apiserver_authorization_webhook_evaluations_total";
-/// Counts decisions without such a webhook, which could not be asked.
+/// Counts requests that others decided because such a webhook could not be asked.
 pub const ACCESS_WEBHOOK_FAIL_OPEN: &str = "apiserver_authorization_webhook_evaluations_fail_open_total";
-/// Counts requests about which match conditions of such a webhook could not be evaluated.
+/// Counts requests for which match conditions of such a webhook could not be evaluated.
 pub const ACCESS_CONDITION_ERRORS: &str = "apiserver_authorization_match_condition_evaluation_errors_total";
-/// Counts requests about which match conditions kept such a webhook from being asked.
+/// Counts requests about which such a webhook was not asked because of its match conditions.
 pub const ACCESS_CONDITION_EXCLUSIONS: &str = "apiserver_authorization_match_condition_exclusions_total";
-/// Counts tokens of which a webhook was asked to find the user, by whether its answer was known already.
+/// Counts tokens that are left to a webhook, by whether its answer was known already.
 pub const TOKEN_CACHE_REQUESTS: &str = "authentication_token_cache_request_total";
 /// Counts questions to that webhook.
 pub const TOKEN_FETCHES: &str = "authentication_token_cache_fetch_total";

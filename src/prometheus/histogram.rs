@@ -54,7 +54,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Creates a histogram of a family, which its owner has to show.
+    /// Creates a histogram of a family. Its owner must render it.
     pub fn of(family: &'static Family) -> Self {
         Self::new(family.bounds)
     }
@@ -72,7 +72,7 @@ impl Histogram {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// The number of values in each bucket: one for each bound of the family, and one above the last.
+    /// Returns the number of values in each bucket: one for each bound of the family, and one above the last.
     pub fn counts(&self) -> Vec<u64> {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
@@ -113,7 +113,7 @@ impl Histograms {
         Arc::clone(of_family.entry(labels).or_insert_with(|| Arc::new(Histogram::new(family.bounds))))
     }
 
-    /// The histograms of a family, with the text of their labels.
+    /// Returns the histograms of a family, with the text of their labels.
     pub fn all_of(&self, family: &Family) -> Vec<(String, Arc<Histogram>)> {
         let series = self.series.read();
         let all = series.get(family.name).into_iter().flat_map(|(_, series)| series);

@@ -55,7 +55,7 @@ impl Meter {
         self.histograms.get(family, labels)
     }
 
-    /// The histograms of a family, with the text of their labels.
+    /// Returns the histograms of a family, with the text of their labels.
     pub fn all_of(&self, family: &Family) -> Vec<(String, Arc<Histogram>)> {
         self.histograms.all_of(family)
     }

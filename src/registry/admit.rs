@@ -60,7 +60,7 @@ impl Registry {
         self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
     }
 
-    /// Lets the plugins within the server refuse a document to act on.
+    /// Lets the plugins within the server change or refuse the document of an action, such as an access review.
     ///
     /// # Errors
     /// 404 or 403 where the namespace does not exist or is being deleted. Access reviews are answered for any
@@ -153,7 +153,8 @@ impl Registry {
         (write.into_results(), validated)
     }
 
-    /// Does the same where plugins ask outside. Callers box the future, so that other writes do not carry its state.
+    /// Does the same where a plugin asks another server. Callers box the future, so that other writes do not carry its
+    /// state.
     async fn validated_asking(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Results, ApiResult<()>) {
         let began = Instant::now();
         let validated = self.validate_asking(&write, object).await;

@@ -17,7 +17,7 @@ const GROUP: &str = "resource.k8s.io";
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 /// Returns the field by which a claim or template that is created asks for access as an administrator, or by which the
-/// new status of a claim grants it; `None` if there is no such field, or the status granted it before.
+/// new status of a claim grants it. Returns `None` if there is no such field, or the status granted it before.
 pub(super) fn admin_access(target: Target<'_>, new: &Value, old: Option<&Value>) -> Option<String> {
     if target.served.group() != GROUP {
         return None;
@@ -62,8 +62,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds an error for every part of a status that changes and that this user may not write. If a webhook must be
-    /// asked first, leaves its question in the caller's inquiry, and the errors mean nothing.
+    /// Adds an error for every part of a status that changes although this user may not change it. If a webhook must be
+    /// asked first, leaves the question in the caller's inquiry. The errors then mean nothing.
     pub(super) fn check_status_writer(
         &self,
         target: Target<'_>,
@@ -78,7 +78,7 @@ impl Registry {
     }
 }
 
-/// Adds an error for every part of the status that changes and that the user may not change.
+/// Adds an error for every part of the status that changes although the user may not change it.
 fn check_status(
     authorizer: &Authorizer,
     target: Target<'_>,

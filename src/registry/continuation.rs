@@ -7,7 +7,7 @@ use flotilla_proto::{json, value};
 
 use crate::status::{ApiError, ApiResult};
 
-/// The encoding of tokens. Reads them as leniently as the reference reads its own.
+/// The encoding of tokens. They are read as leniently as the reference reads its own.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -29,7 +29,7 @@ pub(super) struct Token {
     pub(super) table: String,
     /// Epoch of the shard map when the page was made.
     pub(super) epoch: u64,
-    /// The revision of the list; `None` for a list that continues without a consistent view.
+    /// The revision of the list. `None` for a list that continues without a consistent view.
     pub(super) revision: Option<Revision>,
     /// The key of the last object that was sent.
     pub(super) after: String,

@@ -50,8 +50,7 @@ impl Registry {
 
     /// Converts a page of a list by the webhook, so that errors are reported before the answer begins, and leaves out
     /// objects that do not meet `requirements` once they are converted. The page may then have fewer objects than its
-    /// limit.
-    /// Returns the page unchanged if no webhook converts the resource.
+    /// limit. Returns the page unchanged if no webhook converts the resource.
     ///
     /// # Errors
     /// As for [`Registry::convert_to_show`]; 413 for a list that is too large.
@@ -107,7 +106,7 @@ impl Registry {
     }
 }
 
-/// Returns the custom resource if a webhook converts it, else `None`.
+/// Returns the custom resource if a webhook converts it. Returns `None` otherwise.
 fn webhook_converts(served: &Served) -> Option<&Custom> {
     served.custom.as_ref().filter(|custom| custom.converted_by_webhook().is_some())
 }

@@ -25,7 +25,7 @@ use crate::status::{ApiError, ApiResult};
 /// Characters of a generated suffix: no vowels, and none that is easily confused with another.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
-/// The longest name that a generated one may have, as most kinds allow no longer ones.
+/// The length of the longest generated name. Most kinds allow no longer names.
 const GENERATED_NAME_MAX: usize = 63;
 
 impl Registry {
@@ -41,9 +41,9 @@ impl Registry {
         self.store.tenure(&self.table(target.served)).filter(|_| proves())
     }
 
-    /// Creates an object on the leader without first confirming that what it decides by is current. A write that is
-    /// made in the same term proves that. Any other outcome is returned only once a quorum has confirmed the leader.
-    /// Returns `None` if this replica no longer led: the caller must create the object again.
+    /// Creates an object on the leader without first confirming that the data by which it decides are current. A write
+    /// that is made in the same term proves that. Any other outcome is returned only once a quorum has confirmed the
+    /// leader. Returns `None` if this replica no longer leads: the caller must create the object again.
     pub async fn create_in_tenure(
         &self,
         target: Target<'_>,
@@ -325,7 +325,7 @@ pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
 const SYSTEM_FIELDS: [&str; 5] =
     ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// Clears metadata of a new object that a client may not set, so that nobody owns it either.
+/// Clears metadata of a new object that a client may not set, so that no manager owns it either.
 pub fn wipe(object: &mut Value) {
     for field in SYSTEM_FIELDS {
         object.remove_at(&["metadata", field]);

@@ -36,23 +36,24 @@ pub struct Deleted {
 }
 
 impl Deleted {
-    /// The outcome for an object that still exists.
+    /// Returns the outcome for an object that still exists.
     fn marked(entity: Entity, uid: String, stored: bool) -> Self {
         Self { entity, uid, gone: false, is_unreadable: false, stored }
     }
 
-    /// The outcome for an object that was removed, as it was last.
+    /// Returns the outcome for an object that was removed, with the last state of the object.
     fn removed(object: Arc<Object>, uid: String) -> Self {
         Self { gone: true, ..Self::marked(Entity::Stored(object), uid, true) }
     }
 
-    /// The outcome for an object that was removed although it could not be decoded.
+    /// Returns the outcome for an object that was removed although it could not be decoded.
     pub(super) fn removed_unread(object: Arc<Object>) -> Self {
         Self { is_unreadable: true, ..Self::removed(object, String::new()) }
     }
 }
 
-/// Warns the client of what happens to dependents if it did not say, and the kind's default may surprise it.
+/// Warns the client of what happens to dependents, if the request does not state it and the default of the kind may be
+/// a surprise.
 pub(super) fn warn_of_dependents(served: &Served, options: &DeleteOptions, caller: &mut Caller) {
     if options.propagation.is_none() {
         caller.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
@@ -176,8 +177,8 @@ impl Registry {
         }
     }
 
-    /// Removes an object whose time is over, as etcd does at the end of a lease: nobody is asked, and no finalizer
-    /// holds it. An object that has changed meanwhile stays.
+    /// Removes an object whose lifetime is over, as etcd does at the end of a lease: without admission, and even if it
+    /// has finalizers. An object that has changed meanwhile stays.
     ///
     /// # Errors
     /// The store cannot write.
@@ -185,7 +186,7 @@ impl Registry {
         self.remove(target, object).await.map(drop)
     }
 
-    /// Removes an object from its table. `None` when it is no longer in this state.
+    /// Removes an object from its table. Returns `None` if the object has changed meanwhile.
     async fn remove(&self, target: Target<'_>, current: &Object) -> ApiResult<Option<Arc<Object>>> {
         let write = Write {
             table: target.served.table.clone(),
@@ -202,8 +203,8 @@ impl Registry {
         })
     }
 
-    /// Stores a mark; unlike an update this never removes the object. Returns the object, and whether the store made a
-    /// write.
+    /// Stores a mark. Unlike an update, this never removes the object. Returns the object, and whether the store made a
+    /// write. Returns `None` if another write came first.
     async fn keep(
         &self,
         target: Target<'_>,
@@ -229,8 +230,8 @@ impl Registry {
 }
 
 /// Returns the options as policies and webhooks see them for Namespaces and definitions: with the object's UID as a
-/// precondition, because the deletion of these goes on for long and must not hit a later object of that name. `None` if
-/// the options stay as they are.
+/// precondition, because their deletion takes long and must not hit a later object with the same name. Returns `None`
+/// if the options stay as they are.
 fn with_own_uid(target: Target<'_>, uid: &str, options: &DeleteOptions) -> Option<DeleteOptions> {
     const KINDS: [(&str, &str); 2] = [("", "namespaces"), ("apiextensions.k8s.io", "customresourcedefinitions")];
     let is_such = KINDS.contains(&(target.served.group(), &*target.served.resource.name));

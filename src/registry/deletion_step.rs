@@ -120,7 +120,7 @@ pub(super) fn grace(served: &Served, old: &Value, options: &DeleteOptions) -> Gr
     Grace::Set { seconds, at, first: true }
 }
 
-/// Sets the finalizers by which the garbage collector holds an object until it has treated its dependents.
+/// Sets the finalizers by which the garbage collector holds an object until it has dealt with the dependents.
 pub(super) fn set_finalizers(served: &Served, object: &mut Value, propagation: Option<Propagation>) {
     let finalizers = object.list_at(&["metadata", "finalizers"]);
     let has = |name: &str| finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name));
@@ -143,7 +143,7 @@ pub(super) fn set_finalizers(served: &Served, object: &mut Value, propagation: O
     if kept.is_empty() {
         object.remove_at(&["metadata", "finalizers"]);
     } else if orphan != has(ORPHAN) || foreground != has(FOREGROUND) {
-        // Those that are the same ones as before keep their order.
+        // If none was added or removed, the order stays.
         object.set_at(&["metadata", "finalizers"], kept);
     }
 }

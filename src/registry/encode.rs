@@ -1,7 +1,7 @@
 //! Encodes changed objects to the bytes that are stored, and decodes stored ones.
 //!
-//! Stored bytes are what a client is sent: JSON in the stored version, ending in a newline. The digits of the revision
-//! stand at a known place, so that the store can fill them in without encoding again.
+//! Clients are sent the stored bytes: JSON in the stored version, ending in a newline. The digits of the revision stand
+//! at a known place, so that the store can fill them in without encoding again.
 
 use std::cell::RefCell;
 
@@ -101,8 +101,8 @@ fn write_sorted(object: &Value, out: &mut Vec<u8>) -> Layout {
     layout
 }
 
-/// Writes metadata with a placeholder for the revision, behind the members that precede it. Returns where its digits
-/// go.
+/// Writes metadata with a placeholder for the revision, behind the members that precede it. Returns the position of its
+/// digits.
 fn write_metadata(metadata: Option<&Map>, is_sorted: bool, out: &mut Vec<u8>) -> u32 {
     const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
     const REVISION: &str = "resourceVersion";
@@ -182,8 +182,8 @@ pub fn text(object: &Object) -> ApiResult<&[u8]> {
     Ok(object.bytes().strip_suffix(b"\n").unwrap_or(object.bytes()))
 }
 
-/// Appends the metadata as it is shown without the object: with its members in the order of their type. It may be sound
-/// although another part of the object is not.
+/// Appends the metadata as it is shown without the object: with its members in the order of their type. The metadata
+/// may be readable although another part of the object is not.
 ///
 /// # Errors
 /// 500: the metadata cannot be decoded.

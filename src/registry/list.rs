@@ -20,9 +20,9 @@ use crate::turn::Turn;
 pub struct Page {
     /// The revision at which every object is shown.
     pub revision: Revision,
-    /// The token for the next page; `None` when this is the last.
+    /// The token for the next page. `None` when this is the last.
     pub next: Option<String>,
-    /// How many objects follow this page; `None` if the server does not say.
+    /// How many objects follow this page. `None` if the server does not say.
     pub remaining: Option<u64>,
     rows: Rows,
 }
@@ -42,7 +42,7 @@ struct Streamed {
 }
 
 impl Page {
-    /// Returns a page of these objects that no other page follows.
+    /// Returns the last page of a list, with these objects.
     fn last(revision: Revision, objects: Vec<Arc<Object>>) -> Self {
         Self { revision, next: None, remaining: None, rows: Rows::Collected(objects.into_iter()) }
     }
@@ -117,7 +117,7 @@ pub struct OneByOne {
     more: bool,
     /// Size of the object that was returned last, in bytes.
     size: usize,
-    /// Bytes of the objects that were returned since the turn was looked at.
+    /// Bytes of the objects that were returned since the turn was checked.
     returned: usize,
 }
 
@@ -127,8 +127,8 @@ impl OneByOne {
         Self { page, read: VecDeque::new(), more: true, size: 0, returned: 0 }
     }
 
-    /// Returns the next object; `None` at the end. Is pending where the turn is over before an object was found. Reads
-    /// fewer objects at a time if they are large, since each keeps its version in memory while the client waits.
+    /// Returns the next object. Returns `None` at the end. Is pending when the turn is over before an object was found.
+    /// Reads fewer objects at a time if they are large, since each keeps its version in memory while the client waits.
     ///
     /// # Errors
     /// 410 when the client reads so slowly that the snapshot is gone.
@@ -161,20 +161,20 @@ impl OneByOne {
     }
 }
 
-/// Returns whether an object is selected, as far as what is stored decides.
+/// Returns whether a selection matches an object, as far as its stored form decides that.
 pub fn selects(selection: &Selection, object: &Object) -> bool {
     let key = object.key();
     selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
 }
 
-/// Returns how many objects may be compared with a selection before the time is looked at: fewer for one with many
-/// requirements.
+/// Returns how many objects may be compared with a selection before the time is checked: fewer for a selection with
+/// many requirements.
 fn objects_at_once(selection: &Selection) -> usize {
     (limits::SELECTION_CHECKS / selection.requirements().max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS)
 }
 
 impl Registry {
-    /// Returns one page of a list, after waiting until this replica has what it must show.
+    /// Returns one page of a list, after waiting until this replica has the state that it must show.
     pub async fn list(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<Page> {
         self.reach_for_list(served, listing).await?;
         let page = self.page(served, namespace, listing)?.read().await?;
@@ -243,7 +243,7 @@ fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
     })
 }
 
-/// Returns the continue token of a list; `None` for the first page. Returns 400 where a token is not allowed.
+/// Returns the continue token of a list. Returns `None` for the first page. Returns 400 where a token is not allowed.
 fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
     if listing.token.is_empty() {
         return Ok(None);
@@ -346,7 +346,7 @@ impl UnreadPage {
         };
         let is_counted = self.selection.is_everything();
         let before = match &self.token {
-            // The pages before were of other revisions, so their number is counted anew.
+            // The pages before showed other revisions, so the objects up to this page are counted anew.
             Some(Token { revision: None, after, .. }) if is_counted => {
                 passed(&self.snapshot, &self.scope, after).await?
             }

@@ -11,7 +11,7 @@ use crate::request::Caller;
 use crate::scratch::Scratch;
 use crate::selector::LabelSelector;
 
-/// A token of a replica that is ahead by this much.
+/// Returns a listing with a token of a replica that is ahead by this much.
 fn token(served: &Served, ahead: Duration) -> Listing {
     let now = crate::wall_clock::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let revision = Revision::from_unix_ms((now + ahead).as_millis() as u64);
@@ -85,11 +85,11 @@ async fn lists_do_not_parse_objects_written_by_this_process() {
     write(&registry, "one").await;
     let served = registry.resources.find("", "v1", "namespaces").unwrap();
     let current = |registry: &Registry| registry.current(&served, "", "one").unwrap();
-    assert_eq!(current(&registry).is_decodable(), Some(true), "copies cost no second look");
+    assert_eq!(current(&registry).is_decodable(), Some(true), "it is not checked again");
     store.shutdown().await;
     let store = open().await;
     let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    assert_eq!(current(&registry).is_decodable(), None, "who wrote the log is not known");
+    assert_eq!(current(&registry).is_decodable(), None, "the writer of the log is not known");
     registry.examine_stored().await;
     assert_eq!(current(&registry).is_decodable(), Some(true));
     store.shutdown().await;

@@ -23,7 +23,7 @@ pub struct Listing {
     pub revision_match: String,
     /// Whether the request is a watch.
     pub watch: bool,
-    /// Whether a watch begins with the present objects; `None` when the query does not say.
+    /// Whether a watch begins with the present objects. `None` when the query does not say.
     pub initial_events: Option<bool>,
     /// Whether a watch sends bookmarks.
     pub bookmarks: bool,

@@ -176,8 +176,8 @@ impl Registry {
         self.store.table(&served.table)
     }
 
-    /// Returns the newest state of an object that this replica knows, without asking other replicas; `None` if there is
-    /// none.
+    /// Returns the newest state of an object that this replica knows, without asking other replicas. Returns `None` if
+    /// there is none.
     pub fn current(&self, served: &Served, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.table(served).get(served.key(namespace, name).as_str())
     }

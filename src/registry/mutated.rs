@@ -48,7 +48,7 @@ impl Registry {
     /// `before`.
     ///
     /// # Errors
-    /// 500: it is no object of the kind.
+    /// 500: it is not an object of the kind.
     pub fn decode_mutated(&self, version: &Served, mut object: Value, before: &Value) -> ApiResult<(Value, bool)> {
         state_kind(version, &mut object, before)?;
         version.conform(&mut object, before).map_err(ApiError::internal)?;

@@ -144,14 +144,14 @@ pub struct DeleteOptions {
     pub dry_run: bool,
     /// The grace period in seconds.
     pub grace_seconds: Option<i64>,
-    /// Treatment of dependents; `None` for the kind's default.
+    /// Treatment of dependents. `None` for the kind's default.
     pub propagation: Option<Propagation>,
     /// The UID that the object must have.
     pub uid: Option<String>,
     /// The revision that the object must have.
     pub resource_version: Option<String>,
-    /// Set if the request removes an object even if it cannot be decoded; holds errors about options that exclude this
-    /// one. As by default in the reference, it has no effect on objects that can be decoded.
+    /// Set if the request removes an object even if it cannot be decoded. Holds the errors about other options that
+    /// this one excludes. As by default in the reference, it has no effect on objects that can be decoded.
     pub despite_read_errors: Option<Errors>,
     /// Whether the object is deleted as one of a collection.
     pub is_of_collection: bool,

@@ -28,14 +28,14 @@ pub(super) struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// Asks about a new object, or about a document that is acted on.
+    /// Returns the question about a new object, or about the document of an action.
     pub(super) fn create(target: Target<'a>, object: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("CreateOptions"));
         Self { target, operation: Operation::Create, object: Some(object), old: None, options, dry_run }
     }
 
-    /// Asks about an updated object.
+    /// Returns the question about an updated object.
     pub(super) fn update(target: Target<'a>, object: &'a Value, old: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("UpdateOptions"));
@@ -119,8 +119,8 @@ impl Registry {
             .is_some_and(|write| self.admission.may_change(&write) || self.admission.may_refuse(&write))
     }
 
-    /// Returns what policies and webhooks compare with what they match. `None` for a write of the server itself, and
-    /// for one that none of them can concern.
+    /// Returns the attributes of a write, for comparison with what policies and webhooks match. Returns `None` for a
+    /// write of the server itself, and for one that none of them can concern.
     fn seen_outside<'a>(
         &'a self,
         (target, operation): (Target<'a>, Operation),
@@ -221,8 +221,7 @@ impl Registry {
         self.decide(question, caller, |_| ()).await.map(drop)
     }
 
-    /// Lets policies and webhooks decide about a document to act on, or about the options of a connection. They may
-    /// change it.
+    /// Lets policies and webhooks decide about the document of an action. They may change the document.
     ///
     /// # Errors
     /// Their refusal.
@@ -242,7 +241,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Does the same as [`Registry::decide_action`] for a connection.
+    /// Lets policies and webhooks decide about a connection. Changes that they make to its options are dropped.
     ///
     /// # Errors
     /// Their refusal.

@@ -11,7 +11,7 @@ pub fn dedup(object: &mut Value, warnings: &mut Vec<String>) {
     dedup_when(object, "", warnings);
 }
 
-/// Does the same as [`dedup`] after policies and webhooks changed the object, or a patch.
+/// Does the same as [`dedup`] after policies and webhooks, or a patch, changed the object.
 pub fn dedup_mutated(object: &mut Value, warnings: &mut Vec<String>) {
     dedup_when(object, " after mutating admission happens", warnings);
 }

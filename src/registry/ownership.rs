@@ -29,12 +29,12 @@ pub(super) struct ServedVersions<'a> {
 }
 
 impl<'a> ServedVersions<'a> {
-    /// For a caller that fetches what is missing, and begins again.
+    /// Returns the versions for a caller that fetches missing conversions and begins again.
     pub fn converted(served: &'a Served) -> Self {
         Self { served, missing: Some(Mutex::default()) }
     }
 
-    /// For a caller that cannot wait.
+    /// Returns the versions for a caller that cannot wait for conversions.
     pub fn interpreted(served: &'a Served) -> Self {
         Self { served, missing: None }
     }
@@ -93,7 +93,7 @@ pub struct Recorded<'a> {
     pub subresource: &'a str,
     /// The options, which name the manager.
     pub options: &'a WriteOptions,
-    /// The object before; `None` for a create.
+    /// The object before. `None` for a create.
     pub live: Option<&'a Value>,
     /// Whether the client turns the tracking of field owners off.
     pub untracked: bool,

@@ -141,8 +141,8 @@ impl Change for Patched<'_> {
     }
 }
 
-/// Decodes a patched object as a body is decoded, with the errors of patches. These show the patched object; `again`
-/// makes it once more for them, since keeping a copy would cost every patch another tree.
+/// Decodes a patched object as a body is decoded, with the errors of patches. The errors show the patched object.
+/// `again` makes that object once more, since keeping a copy would cost every patch another tree.
 fn decode(
     patch: &Patch,
     target: Target<'_>,
@@ -186,7 +186,8 @@ fn decode(
     Ok(value)
 }
 
-/// Refuses or warns, by `validation`, of what strict decoding reports about the patch and about its result.
+/// Refuses the patch or adds warnings, as `validation` says, for what strict decoding reports about the patch and about
+/// its result.
 fn report_complaints(
     patch: &Patch,
     unknown: impl Iterator<Item = String>,

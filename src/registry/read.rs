@@ -107,13 +107,13 @@ impl Registry {
         match tried {
             Ok(None) => Ok(false),
             Ok(Some(done)) if stored(done) => Ok(true),
-            // The outcome of the write is unknown. A second attempt might refuse what was made.
+            // The outcome of the write is unknown. A second attempt might be refused although the first one succeeded.
             Err(error) if error.code >= 500 => Ok(true),
             _ => self.confirm_basis(target, Some(seen), caller).await,
         }
     }
 
-    /// Returns a receiver that says whether this replica does what only one of several should do, now and later.
+    /// Returns a receiver that says, now and later, whether this replica does the work that only one replica should do.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         self.store.leadership()
     }

@@ -39,9 +39,9 @@ async fn a_write_with_an_unknown_outcome_is_not_tried_again() {
     };
     assert!(is_final(Ok(Some(true))).await, "the store has proved it");
     assert!(!is_final(Ok(None)).await, "there is a newer state");
-    assert!(!is_final(Ok(Some(false))).await, "what changed nothing was decided upon an old state");
-    assert!(!is_final(Err(ApiError::bad_request("refused"))).await, "so was what was refused");
+    assert!(!is_final(Ok(Some(false))).await, "a change without effect was decided by an old state");
+    assert!(!is_final(Err(ApiError::bad_request("refused"))).await, "so was a refusal");
     let unknown = ApiError::new(504, "Timeout", "it may have been made");
-    assert!(is_final(Err(unknown)).await, "trying again could refuse what was made");
+    assert!(is_final(Err(unknown)).await, "a second attempt could refuse the write that was made");
     store.shutdown().await;
 }

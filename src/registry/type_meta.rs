@@ -3,8 +3,8 @@
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
-/// Refuses a kind or version that is no string. The reference reads these before anything else, by a decoder of their
-/// own.
+/// Refuses a kind or version that is not a string. The reference reads these before anything else, by a decoder of
+/// their own.
 pub fn type_meta(value: &Value) -> Result<(), String> {
     if !matches!(value, Value::Null | Value::Object(_)) {
         let target =
@@ -32,7 +32,7 @@ pub fn unknown_conversion(version: &str, kind: &str, expected: &Kind) -> String 
     format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", expected.name)
 }
 
-/// Returns the name by which the reference's errors call a group's internal types.
+/// Returns the name of the package of a group's internal types, as the reference's errors state it.
 pub fn internal_package(group: &str) -> &str {
     match group {
         "" | "events.k8s.io" => "core",

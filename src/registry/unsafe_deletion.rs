@@ -13,14 +13,14 @@ use crate::field::{Errors, Path};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// The option that allows it.
+/// The option that asks for this.
 pub const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 /// The verb that the user needs.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 /// Options that cannot be honoured for an object which cannot be decoded.
 const OTHERS: [&str; 5] = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
 
-/// Returns `None` if the options do not ask for it, else the errors about options that cannot be combined with it.
+/// Returns the errors about options that cannot be combined with [`OPTION`]. Returns `None` if that is not set.
 pub fn read(options: &Value) -> Option<Errors> {
     options.is_true_at(&[OPTION]).then(|| {
         let mut errors = Errors::default();
@@ -36,8 +36,8 @@ pub fn read(options: &Value) -> Option<Errors> {
 }
 
 impl Registry {
-    /// Removes an object that cannot be decoded, without checking what holds it. `None` when it is no longer in this
-    /// state.
+    /// Removes an object that cannot be decoded, without checking what holds it. Returns `None` if the object has
+    /// changed meanwhile.
     ///
     /// # Errors
     /// 422 when other options are set; 403 when the user lacks the permission.

@@ -56,8 +56,8 @@ impl Registry {
         }
     }
 
-    /// Attempts a change on one state of an object. `None` when that state is no longer the newest and the change may
-    /// be repeated.
+    /// Attempts a change on one state of an object. Returns `None` when that state is no longer the newest and the
+    /// change may be repeated.
     async fn try_update(
         &self,
         target: Target<'_>,
@@ -150,8 +150,8 @@ impl Registry {
     }
 
     /// Stores a changed object. Writes nothing if it did not change, and removes it if it waited only for its
-    /// finalizers. Returns the object and whether a write was made; `None` when `current` is no longer the newest
-    /// state.
+    /// finalizers. Returns the object and whether a write was made. Returns `None` when `current` is no longer the
+    /// newest state.
     async fn store_change(
         &self,
         target: Target<'_>,

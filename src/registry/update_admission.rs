@@ -123,7 +123,7 @@ impl Registry {
             }
             return Ok(());
         }
-        // A webhook may have given it another name, which is what is wrong then.
+        // A webhook may have changed the name, and the error is then about that name.
         let name = if target.subresource.is_empty() { new.str_at(&["metadata", "name"]) } else { target.name };
         Err(ApiError::invalid(&served.stored.group, &served.kind().name, name, &errors.0))
     }

@@ -19,7 +19,7 @@ pub enum Basis {
         /// UIDs of the quotas that this attempt has charged.
         charged: Vec<String>,
     },
-    /// A state as for [`Basis::Current`], in the attempt that follows one in a tenure which wrote nothing.
+    /// A state as for [`Basis::Current`], in a second attempt. The first one was made in a tenure and wrote nothing.
     CurrentAgain {
         /// UIDs of the quotas that the first attempt has charged. They are not charged again.
         charged: Vec<String>,
@@ -32,7 +32,7 @@ impl Basis {
         Self::Tenure { tenure, charged: Vec::new() }
     }
 
-    /// Returns the tenure in which the write must be made; `None` if any tenure will do.
+    /// Returns the tenure in which the write must be made. Returns `None` if any tenure will do.
     pub const fn tenure(&self) -> Option<Tenure> {
         match self {
             Self::Tenure { tenure, .. } => Some(*tenure),
@@ -49,7 +49,7 @@ impl Basis {
         is_unconfirmed
     }
 
-    /// Ends an attempt in a tenure. Later decisions stand on a current state, which the caller must confirm.
+    /// Ends an attempt in a tenure. Later decisions are based on a current state, which the caller must confirm.
     pub fn end_tenure(&mut self) {
         if let Self::Tenure { charged, .. } = self {
             *self = Self::CurrentAgain { charged: std::mem::take(charged) };

@@ -14,7 +14,7 @@ pub struct Caller {
     pub user: Arc<User>,
     /// Header `User-Agent`.
     pub user_agent: String,
-    /// The user for whom the client wants to act; `None` if it acts for itself.
+    /// The user for whom the client wants to act. `None` if it acts for itself.
     pub impersonation: Option<Impersonation>,
     /// The verb of the request, as authorization calls it.
     pub verb: &'static str,
@@ -22,15 +22,15 @@ pub struct Caller {
     pub warnings: Vec<String>,
     /// Audit annotations: keys and values.
     pub annotations: Vec<(String, String)>,
-    /// The findings for the audit log; `None` if the request is not recorded.
+    /// The findings for the audit log. `None` if the request is not recorded.
     pub record: Option<Box<Record>>,
-    /// When the request times out; `None` if it does not.
+    /// When the request times out. `None` if it does not.
     pub ends: Option<Instant>,
     /// Whether the server itself writes one of its own objects: policies and webhooks do not see that.
     pub is_server: bool,
     /// The basis of the decisions about the request.
     pub basis: Basis,
-    /// What webhooks are asked about the request, and what they answered.
+    /// The questions to webhooks about the request, and their answers.
     pub inquiry: Inquiry,
 }
 
@@ -70,10 +70,10 @@ impl Caller {
     }
 
     /// Replaces the user of a client that impersonates by the impersonated one. If a webhook must be asked first,
-    /// leaves its question in the inquiry and changes nothing.
+    /// leaves the question in the inquiry and changes nothing.
     ///
     /// # Errors
-    /// 403 when the user may not impersonate it.
+    /// 403 when the user may not impersonate that one.
     pub fn impersonate(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
         if let Some(impersonation) = self.impersonation.take() {
             let allowed = impersonation.authorize(authorizer, &self.user, attributes, &self.inquiry);
@@ -90,11 +90,11 @@ impl Caller {
         Ok(())
     }
 
-    /// Authorizes a request of the user. If a webhook must be asked first, leaves its question in the inquiry, and what
-    /// is returned means nothing.
+    /// Authorizes a request of the user. If a webhook must be asked first, leaves the question in the inquiry. The
+    /// result then means nothing.
     ///
     /// # Errors
-    /// The user may not.
+    /// The user may not make the request.
     pub fn authorize(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> Result<(), Unauthorized> {
         if self.record.is_none() && authorizer.allows_at_once(&self.user, attributes) {
             return Ok(());

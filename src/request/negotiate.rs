@@ -147,7 +147,7 @@ fn none_accepted() -> ApiError {
     ApiError::new(406, "NotAcceptable", message)
 }
 
-/// Returns the representation that a clause's parameters ask for; `None` if the route does not offer it.
+/// Returns the representation that a clause's parameters ask for. Returns `None` if the route does not offer it.
 fn representation(media: Media, parameters: &[(&str, &str)], offer: Offer, pretty: bool) -> Option<Representation> {
     let get = |key: &str| parameters.iter().find(|(k, _)| *k == key).map(|(_, value)| *value);
     let form = match ["as", "g", "v"].map(get) {
@@ -176,8 +176,8 @@ fn not_acceptable(offer: Offer) -> ApiError {
     ApiError { details: Some(Box::default()), ..ApiError::new(406, "NotAcceptable", message) }
 }
 
-/// Returns whether JSON is indented when the Accept header does not say: if the query asks for it, or for browsers and
-/// tools of people.
+/// Returns whether JSON is indented when the Accept header does not say: if the query asks for it, or else for
+/// browsers, curl and Wget, which people use.
 pub fn wants_pretty(query: Option<&str>, user_agent: &str) -> bool {
     match query {
         Some(text) if !text.is_empty() => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),

@@ -7,7 +7,7 @@ use compact_str::CompactString;
 /// Subresources through which something behind an object is reached.
 const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
-/// The two kinds of paths.
+/// The kinds of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// Objects: a collection, one object, or a part of one.
@@ -27,7 +27,7 @@ pub struct ResourcePath {
     pub version: CompactString,
     /// Whether the path begins with the deprecated `watch/`.
     pub watch: bool,
-    /// Namespace; `None` when the path has none, or an empty one.
+    /// Namespace. `None` when the path has none, or an empty one.
     pub namespace: Option<CompactString>,
     /// Resource, as it stands in the path.
     pub resource: CompactString,
@@ -40,7 +40,8 @@ pub struct ResourcePath {
 }
 
 impl ResourcePath {
-    /// Whether the path reaches something behind an object, such as a container, for as long as the client wants.
+    /// Returns whether the path reaches something behind an object, such as a container, for as long as the client
+    /// wants.
     pub fn connects(&self) -> bool {
         self.subresource.as_deref().is_some_and(|name| CONNECTS.contains(&name))
     }

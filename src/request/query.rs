@@ -30,7 +30,7 @@ impl<'a> Query<'a> {
         )
     }
 
-    /// Returns the first value of a parameter; `None` if it is absent.
+    /// Returns the first value of a parameter. Returns `None` if it is absent.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
@@ -45,19 +45,19 @@ impl<'a> Query<'a> {
         self.get(name).unwrap_or("")
     }
 
-    /// Returns a switch: anything but `0` and `false` is on, even the empty text. `None` if it is absent.
+    /// Returns a switch: anything but `0` and `false` is on, even the empty text. Returns `None` if it is absent.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
-    /// Returns a whole number, `None` if it is absent, or 400 with Go's wording if it is invalid.
+    /// Returns a whole number. Returns `None` if it is absent, and 400 with Go's wording if it is invalid.
     pub fn int(&self, name: &str) -> ApiResult<Option<i64>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         parse_int(value).map(Some)
     }
 }
 
-/// Returns whether every `%` begins an escape; Go drops other pairs, too.
+/// Returns whether every `%` begins an escape. Go, too, drops pairs for which this is false.
 fn is_escaped(pair: &str) -> bool {
     let bytes = pair.as_bytes();
     let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);

@@ -30,7 +30,7 @@ pub struct Record {
     pub impersonated: Option<(Arc<User>, String)>,
 }
 
-/// What an object states about its identity. What it does not state is empty.
+/// The identity that an object states. Members that it does not state are empty.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     /// Its namespace.
@@ -81,7 +81,7 @@ impl Record {
         }
     }
 
-    /// Records a patch: as it was sent, or as JSON if it is YAML.
+    /// Records a patch as JSON without line breaks: as it was sent if it has this form, else converted.
     pub fn take_patch(&mut self, patch: &Bytes) {
         if self.wants_object {
             match json::check(patch) {

@@ -43,8 +43,8 @@ impl Verb {
         !matches!(self, Self::Get | Self::List | Self::Watch)
     }
 
-    /// Returns the verb of a method on a path, as authorization calls it; `None` for other methods. `watch` is the
-    /// parameter of the query.
+    /// Returns the verb of a method on a path, as authorization calls it. Returns `None` for other methods. `watch` is
+    /// the parameter of the query.
     pub fn of(method: &str, watch: bool, of: &ResourcePath) -> Option<Self> {
         let named = of.name.is_some();
         let watching = of.watch || (!named && watch);

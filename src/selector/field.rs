@@ -28,8 +28,8 @@ pub struct FieldRequirement {
 }
 
 impl FieldRequirement {
-    /// Returns whether only objects that have this field as an index term can meet the requirement. Names are no terms,
-    /// and neither are empty values.
+    /// Returns whether only objects that have this field as an index term can meet the requirement. Names are not
+    /// terms, and neither are empty values.
     pub fn demands_term(&self) -> bool {
         self.operator == FieldOperator::Equals && !self.value.is_empty() && !self.field.starts_with("metadata.")
     }
@@ -68,7 +68,7 @@ impl FieldSelector {
     /// Checks that the kind can be selected by all of the fields.
     ///
     /// # Errors
-    /// 400 for the first field by which it cannot.
+    /// 400 for the first field by which it cannot be selected.
     pub fn check(&self, served: &Served) -> ApiResult<()> {
         let (strategy, namespaced) = (served.strategy, served.resource.namespaced);
         for FieldRequirement { field, .. } in &self.0 {
@@ -92,8 +92,8 @@ impl FieldSelector {
         Ok(())
     }
 
-    /// Takes the requirements out of the selector that objects must meet in the version of the request: those on fields
-    /// of a custom resource that a webhook converts.
+    /// Removes and returns the requirements that objects must meet in the version of the request: those on fields of a
+    /// custom resource that a webhook converts.
     pub fn take_converted(&mut self, served: &Served) -> Self {
         let custom = served.custom.as_ref().filter(|custom| custom.converted_by_webhook().is_some());
         let Some(custom) = custom else { return Self::default() };

@@ -22,7 +22,7 @@ pub struct Selection {
     /// The field selector.
     pub fields: FieldSelector,
     /// The part of the field selector that objects must meet in the version of the request, because a webhook converts
-    /// them: what is stored may lack these fields, or have other values in them.
+    /// them: the stored objects may lack these fields, or have other values in them.
     pub converted: FieldSelector,
 }
 
@@ -37,7 +37,7 @@ impl Selection {
         self.labels.0.len() + self.fields.0.len() + self.converted.0.len()
     }
 
-    /// Returns whether an object with this key and these terms is selected, as far as what is stored decides.
+    /// Returns whether an object with this key and these terms is selected, as far as its stored form decides that.
     pub fn matches(&self, namespace: &str, name: &str, terms: &Terms) -> bool {
         self.labels.matches(|key| terms.label(key))
             && self.fields.0.iter().all(|requirement| {

@@ -27,8 +27,8 @@ const OF_CONNECTIONS: [&str; 10] = [
     "upgrade",
 ];
 
-/// Returns the headers of a request for another server. Headers of the client's connection, of the body's framing and
-/// of the user's identity and the cookie of the console are left out. `X-Forwarded-For` gets the client's address.
+/// Returns the headers of a request for another server. Leaves out headers of the client's connection, of the body's
+/// framing and of the user's identity, and the cookie of the console. `X-Forwarded-For` gets the client's address.
 ///
 /// # Errors
 /// 431 if there are too many headers.
@@ -58,7 +58,7 @@ pub fn of_request(passing: &ForwardedRequest<'_>) -> ApiResult<HeaderMap> {
     Ok(headers)
 }
 
-/// Names the host that the client has named, as servers behind nodes, pods and services see it in Kubernetes.
+/// Sets `Host` to the host that the client has named, as servers behind nodes, pods and services see it in Kubernetes.
 pub fn name_host(headers: &mut HeaderMap, request: &HttpRequest) {
     if let Ok(host) = HeaderValue::from_str(client_host(request)) {
         headers.insert(HOST, host);

@@ -32,11 +32,12 @@ const LINKS: &[(&str, &[&str])] = &[
 /// Elements whose content is text up to their end tag.
 const RAW: [&str; 9] = ["iframe", "noembed", "noframes", "plaintext", "script", "style", "textarea", "title", "xmp"];
 
-/// Named characters that occur in links.
+/// Character references that occur in links, and their characters.
 const ENTITIES: [(&str, &str); 6] =
     [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#34;", "\""), ("&#39;", "'"), ("&amp;", "&")];
 
-/// Rewrites the links of a page by `link`. All other bytes stay.
+/// Rewrites the links of a page by `link`, which returns `None` for a link that stays. Tags of elements that may have
+/// links are written in one form, other bytes stay.
 pub fn rewrite(page: &[u8], link: impl Fn(&str) -> Option<String>) -> Vec<u8> {
     let mut out = Vec::with_capacity(page.len() + page.len() / 16);
     let mut rest = page;

@@ -32,7 +32,7 @@ pub fn split<P: AsyncRead + AsyncWrite>(peer: P) -> (Reading<P>, Writing<P>, Fra
 }
 
 impl<P: AsyncRead + AsyncWrite> Reading<P> {
-    /// Returns the next frame. `None` when the connection ends or the bytes are no frame.
+    /// Returns the next frame. Returns `None` when the connection ends or the bytes are not a frame.
     pub async fn next(&mut self) -> Option<Received> {
         loop {
             if let Some(frame) = spdy::take(&mut self.buffer).ok()? {

@@ -101,7 +101,7 @@ pub async fn ask(
     let method = Method::from_bytes(passing.request.method().as_str().as_bytes()).map_err(ApiError::internal)?;
     let body = match body_length(passing.request)? {
         Length::None => {
-            // As Go's client, which names the length of such requests even if it is zero.
+            // Go's client states the length of these requests even if it is zero.
             if matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
             }
@@ -166,7 +166,7 @@ fn body_of(mut payload: web::Payload) -> Body {
     outbound::streamed(futures_util::stream::poll_fn(move |cx| receiver.poll_recv(cx)))
 }
 
-/// Answers with the answer of a server.
+/// Returns the answer of a server as the answer to the client.
 ///
 /// # Errors
 /// The server's status code is invalid.

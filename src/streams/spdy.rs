@@ -45,7 +45,7 @@ pub enum Received {
     Other,
 }
 
-/// Opens a stream. Stream numbers are odd and ascending.
+/// Returns the frame that opens a stream. Stream numbers are odd and ascending.
 pub fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Bytes {
     let mut block = BytesMut::new();
     block.put_u32(headers.len() as u32);
@@ -72,7 +72,7 @@ pub fn open(stream: u32, headers: &[(&str, &str)], is_first: bool) -> Bytes {
     out.freeze()
 }
 
-/// Sends data of a stream. `is_last` ends the client's side of it.
+/// Returns a frame with data of a stream. `is_last` ends the client's side of the stream.
 pub fn data(stream: u32, data: &[u8], is_last: bool) -> Bytes {
     let mut out = BytesMut::with_capacity(HEAD + data.len());
     out.put_u32(stream);

@@ -89,7 +89,7 @@ impl Outcome {
         Self { meter: Arc::clone(meter), code: 500 }
     }
 
-    /// Records the status that the client gets. A process that exits with a code other than 0 is no failure of the
+    /// Records the status that the client gets. A process that exits with a code other than 0 is not a failure of the
     /// stream.
     fn ended(&mut self, status: &Value) {
         let has_run = status.str_at(&["status"]) == "Success" || status.str_at(&["reason"]) == "NonZeroExitCode";
@@ -133,7 +133,7 @@ impl Session {
         let _ = self.send(ERROR, &json::to_vec(&stripped(status))).await;
     }
 
-    /// Waits until the client disconnects. Before there is a process, its messages are not read.
+    /// Waits until the client disconnects. The client's messages are not read before the process is connected.
     async fn deaf(&self, _: &mut Messages<ClientBytes>) {
         self.out.closed().await;
     }

@@ -97,7 +97,7 @@ pub fn request(
 /// other server's because no other request uses it.
 ///
 /// # Errors
-/// The answer is no error, or its status code is invalid.
+/// The answer is not an error, or its status code is invalid.
 pub fn refused(passing: &ForwardedRequest<'_>, answer: Response<Answer>) -> ApiResult<HttpResponse> {
     let code = answer.status().as_u16();
     if code < 400 {

@@ -68,7 +68,7 @@ impl BatchingStream {
         &self.tls
     }
 
-    /// Returns the object with which streams ask whether the connection accepts more.
+    /// Returns the outlet, by which streams ask whether the connection accepts more.
     pub fn outlet(&self) -> &Outlet {
         &self.outlet
     }

@@ -17,7 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::super::frames::GO_AWAY;
 use super::*;
 
-/// Connects a client that runs `read` with its side. Returns the server's side, and the state of the connections.
+/// Connects a client that runs `read` on its side of the connection. Returns the server's side, and the state of the
+/// connections.
 async fn connected<T: Send + 'static>(
     protocol: &str,
     read: impl FnOnce(StreamOwned<ClientConnection, std::net::TcpStream>) -> T + Send + 'static,
@@ -180,7 +181,7 @@ async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_clos
     connection.read_exact(&mut read).await.unwrap();
     assert!(!connections.are_closed());
     connections.leave();
-    // The server also reads that its client closes, in parts of any size.
+    // The stream gives the server a GOAWAY frame as if the client had sent it, in parts of any size.
     let mut read = [0; 9 + GO_AWAY.len()];
     for part in read.chunks_mut(4) {
         timeout(Duration::from_secs(10), connection.read_exact(part)).await.unwrap().unwrap();

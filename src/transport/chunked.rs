@@ -113,8 +113,8 @@ fn size(line: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Forwards a text in steps of `step` bytes. Returns the result, the remaining bytes, and whether the body is
-    /// complete and malformed.
+    /// Forwards a text in steps of `step` bytes. Returns the result, the remaining bytes, whether the body is
+    /// complete, and whether it is malformed.
     fn passed(text: &str, step: usize) -> (String, String, bool, bool) {
         let (mut body, mut out, mut left) = (Chunked::default(), Vec::new(), Vec::new());
         for part in text.as_bytes().chunks(step) {

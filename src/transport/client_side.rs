@@ -116,7 +116,7 @@ impl ReadSide {
         self.gone.send_replace(true);
     }
 
-    /// Reads for HTTP. After a takeover, HTTP gets no bytes any more.
+    /// Reads for HTTP. After a takeover, HTTP gets no more bytes.
     pub(super) fn poll_read(
         &self,
         cx: &mut Context<'_>,

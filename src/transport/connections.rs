@@ -34,7 +34,7 @@ impl Connections {
     }
 
     /// Refuses new connections, and asks HTTP/2 clients to send no more requests. Each of their connections closes once
-    /// its requests in progress have ended. No thread may accept connections any more.
+    /// its requests in progress have ended. Call this only when no thread accepts connections any more.
     pub fn leave(&self) {
         // New clients are refused at once and can connect to another server, instead of waiting in a queue that nobody
         // accepts from. Where the system cannot do this, they wait until the socket is closed.

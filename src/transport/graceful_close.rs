@@ -47,8 +47,8 @@ impl GracefulClose {
         Self { connection, stage, written: Frames::of_server(), read: Frames::of_client() }
     }
 
-    /// Advances the stage when it is due. Otherwise, wakes this task when it will be. `is_leaving` says that the
-    /// connection closes although the server goes on.
+    /// Advances the stage if that is due. Otherwise, arranges that this task is woken when it is due. `is_leaving` says
+    /// that the connection closes although the server goes on.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, is_leaving: bool) {
         match &mut self.stage {
             Stage::Staying(left, waits) => {
@@ -79,7 +79,7 @@ impl GracefulClose {
         }
     }
 
-    /// Returns the bytes to insert before the next byte that the server writes.
+    /// Returns the bytes to insert before the next byte that the server writes. Returns `None` if there are none.
     pub(super) fn go_away(&mut self, cx: &mut Context<'_>) -> Option<&'static [u8]> {
         if !matches!(self.stage, Stage::SendingGoAway) || !self.written.is_between() {
             return None;

@@ -6,7 +6,7 @@
 //! head in [`CurrentRequest`]. Thus heads have one reader, with the rules of the reference, and no second reader that
 //! could understand them differently.
 //!
-//! The bytes after a request are not read before it was answered, because only then it is known whether they are HTTP.
+//! The bytes after a request are not read before it was answered, because only then is it known whether they are HTTP.
 //! A connection therefore holds one request at a time, however many the client pipelines. A request for an upgrade is
 //! the last one: the bytes after it belong to the other protocol, or the connection closes.
 

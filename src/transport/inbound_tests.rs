@@ -97,7 +97,7 @@ fn a_connection_holds_one_of_many_pipelined_requests() {
         assert_eq!(count.0.load(Ordering::Relaxed), answered);
         inbound.current().answered();
     }
-    assert!(client.bytes.len() > 200_000, "what is not looked at is not read");
+    assert!(client.bytes.len() > 200_000, "bytes that are not needed yet are not read");
 }
 
 #[derive(Default)]

@@ -1,4 +1,5 @@
-//! Bounds how much of answers the server produces before clients receive it, per stream and for all streams together.
+//! Bounds how many bytes of answers the server produces before clients receive them, per stream and for all streams
+//! together.
 //!
 //! A stream produces the next bytes once its connection has taken the last ones, and holds them until then. When all
 //! streams together hold much, each produces less at a time; then many clients that do not read cost little memory. No

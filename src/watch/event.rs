@@ -63,8 +63,8 @@ pub fn to_convert(change: &Change, selection: &Selection) -> Vec<Arc<Object>> {
     states.filter(|object| selects(selection, object)).cloned().collect()
 }
 
-/// Returns the event of a change for a watch with this selection; `None` if there is none. `selects_converted` tells
-/// whether an object is selected by what a webhook has made of it.
+/// Returns the event of a change for a watch with this selection. Returns `None` if there is none. `selects_converted`
+/// tells whether the selection matches an object as a webhook has converted it.
 pub fn judge(
     change: &Change,
     selection: &Selection,

@@ -65,7 +65,8 @@ pub async fn begin(
 }
 
 /// Returns how long a watch lasts: as its client asks, else a random time between `least` and its double, so that
-/// watches do not all end at once. As long as its client wants if `least` is zero.
+/// watches do not all end at once. If `least` is zero, a watch whose client states no time lasts as long as the client
+/// wants.
 fn lifetime(asked: Option<i64>, least: Duration) -> Duration {
     let lifetime = match asked {
         Some(seconds @ 1..) => Duration::from_secs(seconds.unsigned_abs()),

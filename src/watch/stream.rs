@@ -159,7 +159,7 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends existing objects. After the last one, begins to follow changes. Is pending where a turn is over before
+    /// Sends existing objects. After the last one, begins to follow changes. Is pending when a turn is over before
     /// there is anything to send.
     fn poll_objects(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
         let Phase::Objects(objects) = &mut self.phase else { return Poll::Ready(Ok(())) };
@@ -280,7 +280,7 @@ impl futures_util::Stream for Stream {
             watch.encoder.error(&error, &mut out);
             watch.phase = Phase::Ended;
         } else if watch.encoder.asks_for_lists() {
-            // An event holds one object. A client that wants lists gets an error once there is an event.
+            // An event holds one object and cannot have a list form, so the watch ends once there is an event.
             out.clear();
         }
         watch.unsent.hold(out.own());

@@ -102,7 +102,7 @@ impl Watch {
     }
 
     fn assert_ends(&mut self) {
-        assert!(self.woken.take() > 0, "nobody is woken by the end");
+        assert!(self.woken.take() > 0, "the end wakes the watch");
         assert!(matches!(self.poll(), Poll::Ready(None)));
     }
 }
@@ -113,7 +113,7 @@ async fn a_watch_that_was_told_of_the_end_beside_a_change_still_ends() {
     assert!(watch.poll().is_pending());
     watch.create(value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})).await;
     watch.begin.announce();
-    assert!(watch.poll().is_pending(), "the change is none of its own, and the end has not begun");
+    assert!(watch.poll().is_pending(), "the watch does not select the change, and the end has not begun");
     watch.woken.take();
     watch.begin.begin();
     watch.assert_ends();

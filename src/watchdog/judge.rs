@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::Work;
 use crate::limits;
 
-/// The action about a thread.
+/// The next action about a thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing.
     Fine,
-    /// Ask it to answer with this number.
+    /// Ask the thread to answer with this number.
     Ask(u64),
-    /// Report that it has not answered for this long. A stall is reported once.
+    /// Report that the thread has not answered for this long. A stall is reported once.
     Stalled(Duration),
 }
 
@@ -20,11 +20,11 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct ThreadState {
     asked: u64,
-    /// When it was asked last.
+    /// When the thread was asked last.
     since: Duration,
     /// Whether the present stall was reported.
     is_reported: bool,
-    /// The work that it noted at the last check, and how many checks have passed since it was asked last.
+    /// The work that the thread noted at the last check, and how many checks have passed since it was asked last.
     work: Work,
     same: u32,
 }
@@ -64,7 +64,8 @@ pub struct LogLimiter {
 }
 
 impl LogLimiter {
-    /// Returns how many stalls were not logged since the last one that was. `None` if this one must not be logged.
+    /// Returns how many stalls were not logged since the last one that was. Returns `None` if this one must not be
+    /// logged.
     pub fn admit(&mut self, now: Duration) -> Option<u64> {
         if now < self.next {
             self.others += 1;
@@ -146,7 +147,7 @@ mod tests {
         thread.look(1, false, true, busy());
         assert!(thread.stalls.is_empty());
         thread.look(3, false, false, busy());
-        assert_eq!(thread.stalls.len(), 1, "it is if it goes on");
+        assert_eq!(thread.stalls.len(), 1, "a stall that lasts is reported");
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Watchdog {
     }
 
     /// Starts the thread that watches. It ends once all clones of this are dropped. `describe` returns the resource
-    /// that a work concerns.
+    /// that some work concerns.
     ///
     /// # Errors
     /// The thread cannot be started.

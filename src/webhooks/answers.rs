@@ -33,13 +33,13 @@ struct Kept<V> {
 }
 
 impl<V: Clone> Answers<V> {
-    /// Returns room for so many answers.
+    /// Returns an empty cache for this many answers.
     pub fn new(kept_max: usize) -> Self {
         let kept = Kept { by_key: HashMap::new(), by_age: VecDeque::new(), next: 0 };
         Self { kept_max, kept: Mutex::new(kept) }
     }
 
-    /// Returns the answer to a question; `None` if there is none, or its time is over.
+    /// Returns the answer to a question. Returns `None` if there is none, or its time is over.
     pub fn get(&self, key: &Key, now: Instant) -> Option<V> {
         let kept = self.kept.lock();
         kept.by_key.get(key).filter(|(_, ends, _)| now <= *ends).map(|(value, ..)| value.clone())
@@ -50,7 +50,7 @@ impl<V: Clone> Answers<V> {
         if ttl.is_zero() {
             return;
         }
-        // A time beyond what the clock can state is as good as any that is far away.
+        // An end that the clock cannot represent is replaced by one that is far away.
         let ends = now.checked_add(ttl).unwrap_or(now + Duration::from_secs(u32::MAX.into()));
         let mut kept = self.kept.lock();
         let number = kept.next;

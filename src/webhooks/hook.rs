@@ -23,7 +23,7 @@ use crate::version;
 const PORT: u16 = 443;
 /// The default port without TLS.
 const PLAIN_PORT: u16 = 80;
-/// How many bytes of an invalid answer errors repeat.
+/// How many bytes of an invalid answer an error repeats.
 const TEXT_BYTES: usize = 2_048;
 
 /// The address of a webhook, and the certificates to trust.
@@ -73,7 +73,7 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// The webhook did not answer.
+    /// Returns the error that the webhook did not answer.
     pub fn unreachable(message: String) -> Self {
         Self { message, code: 503, is_of_nameless: false }
     }
@@ -177,7 +177,7 @@ impl Hook {
     /// as clients of Kubernetes do.
     ///
     /// # Errors
-    /// The webhook cannot be reached within `timeout`, or its answer is no review.
+    /// The webhook cannot be reached within `timeout`, or its answer is not a review.
     pub async fn ask(
         &self,
         outbound: &Outbound,
@@ -200,7 +200,7 @@ impl Hook {
         document(code, &media, &body, review)
     }
 
-    /// Sends a document to the webhook, whose answer matters only if it refuses it. Otherwise as [`Hook::ask`].
+    /// Sends a document to the webhook as [`Hook::ask`] does. The answer matters only if it is a refusal.
     ///
     /// # Errors
     /// The webhook cannot be reached within `timeout`, or refuses the document.
@@ -344,7 +344,7 @@ fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value
 const TYPE_META: &str =
     r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
-/// The versions that reviews with several versions have.
+/// The versions of the kinds of reviews that have several versions.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Checks that a document has the kind and version of the review that was sent. Missing ones are accepted.
@@ -382,7 +382,7 @@ fn stated(status: &Value, code: u16) -> CallError {
     CallError { message: message.into(), code: stated.filter(|code| *code > 0).unwrap_or(code), is_of_nameless: false }
 }
 
-/// Returns the error for an answer that is no review, in the words of Kubernetes' clients.
+/// Returns the error for an answer that is not a review, in the words of Kubernetes' clients.
 fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
     if let Ok(status) = json::parse(body)
         && status.str_at(&["kind"]) == "Status"

@@ -2,8 +2,8 @@
 //!
 //! [`Hook`] has the address of a webhook and calls it. [`Users`] has the credentials that this server presents.
 //! [`Backend`] is a webhook that a kubeconfig names, not an object of the API; [`persistence`] repeats calls to it, and
-//! [`answers`] keeps what it said.
-//! [`conversion`] keeps converted objects. [`crate::admission`] has the webhooks that decide about writes.
+//! [`answers`] keeps its answers. [`conversion`] keeps converted objects. [`crate::admission`] has the webhooks that
+//! decide about writes.
 
 pub mod answers;
 mod backend;

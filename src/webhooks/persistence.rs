@@ -1,4 +1,4 @@
-//! Calls that are repeated as long as their failure may pass. Kubernetes asks those webhooks like this that
+//! Calls to a webhook that are repeated as long as the failure may be temporary. Kubernetes does this for webhooks that
 //! kubeconfigs name.
 
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use crate::outbound::Outbound;
 /// The number of calls, and by how much each wait is longer than the one before.
 const ATTEMPTS: u32 = 5;
 const FACTOR: f64 = 1.5;
-/// The most by which chance makes a wait longer.
+/// The largest part of a wait that is added at random.
 const JITTER: f64 = 0.2;
 
 /// How a webhook is asked.
@@ -29,8 +29,8 @@ pub struct Persistence {
 }
 
 impl Backend {
-    /// Sends a review and returns the answer. Repeats the call, after waits that grow, if its failure may pass. `tell`
-    /// learns of each call and the time that it took.
+    /// Sends a review and returns the answer. Repeats the call, after waits that grow, if its failure may be temporary.
+    /// `tell` gets the outcome of each call and the time that it took.
     ///
     /// # Errors
     /// Why the last call failed.

@@ -1,5 +1,5 @@
-//! The users as which this server calls webhooks. A kubeconfig names them by the host and port of the webhook
-//! (Kubernetes documentation, "Dynamic Admission Control", "Authenticate apiservers").
+//! The users whose credentials this server presents to webhooks. A kubeconfig names them by the host and port of the
+//! webhook (Kubernetes documentation, "Dynamic Admission Control", "Authenticate apiservers").
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -73,8 +73,8 @@ impl Users {
     }
 
     /// Returns the user for a webhook at `host:port`. In order of preference: the user of that name, or of `*.` with
-    /// the end of that name; for port 443, the same without the port; `*`; the user of the current context. `None` when
-    /// there is none; the webhook then gets no credentials.
+    /// the end of that name; for port 443, the same without the port; `*`; the user of the current context. Returns
+    /// `None` when there is none. The webhook then gets no credentials.
     pub fn of(&self, target: &str) -> Option<&User> {
         let portless = split(target).filter(|(_, port)| *port == DEFAULT_PORT).map(|(host, _)| host);
         let named = [Some(target), portless].into_iter().flatten().find_map(|name| self.named(name));

@@ -1,8 +1,8 @@
-//! A replacement of the crate of this name for openraft, which uses its histograms of batch sizes only with its feature
-//! `runtime-stats`. That feature is off here.
+//! Replaces the crate of the same name, on which openraft depends. openraft uses these histograms of batch sizes only
+//! with its feature `runtime-stats`, which is off here.
 //!
-//! The published crate builds tables for histograms of every width when the first is made: 26 MB that are never freed,
-//! more than everything else that an idle server keeps. The histograms here count nothing.
+//! When the first histogram is made, the published crate builds tables for histograms of every width: 26 MB that are
+//! never freed, more than everything else that an idle server keeps. The histograms here count nothing.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -21,7 +21,7 @@ fn argument(at: usize, otherwise: usize) -> usize {
 
 /// Creates objects, changes each several times, and ends the process as if it were killed. The arguments after `load`
 /// are the number of objects, their size in bytes, the number of changes of each, and the megabytes of log after which
-/// a snapshot is written; no snapshot without the last one.
+/// a snapshot is written. Without the last argument, no snapshot is written.
 pub async fn leave(directory: &str) {
     let (objects, bytes, updates) = (argument(3, 100_000), argument(4, 11_000), argument(5, 0));
     let options = Options { snapshot_log_bytes: (argument(6, 1 << 20) as u64) << 20, ..options(directory) };

@@ -288,7 +288,7 @@ async fn restore_refuses_other_files_and_directories_in_use() {
     assert!(matches!(super::restore(double, &whole).await.unwrap_err(), RestoreError::Open(OpenError::Shards(_))));
     super::restore(wanting.clone(), &whole).await.unwrap();
     std::fs::write(wanting.directory.join("restoring"), "").unwrap();
-    // It was killed while it wrote its identity, or where the log begins.
+    // It was killed while it wrote its identity, or its note of where the log ends.
     std::fs::write(wanting.directory.join("member.tmp"), "").unwrap();
     std::fs::write(wanting.directory.join("log.tmp"), "").unwrap();
     assert!(matches!(Store::open(wanting.clone()).await.err(), Some(OpenError::Unfinished { .. })));

@@ -14,7 +14,7 @@ pub enum BackupReadError {
     #[error("the backup cannot be read")]
     Io(#[from] io::Error),
     /// It is not a backup.
-    #[error("this is no backup: it does not begin as one does")]
+    #[error("this is not a backup: it does not begin as one does")]
     Other,
     /// It was written by a later release.
     #[error("the backup has format {format}, of a later release; this one reads up to {FORMAT}")]
@@ -63,10 +63,10 @@ pub struct BackupReader<R> {
 }
 
 impl<R: Read> BackupReader<R> {
-    /// Starts reading.
+    /// Starts reading a backup.
     ///
     /// # Errors
-    /// Fails when it is not a backup, or its beginning is damaged.
+    /// Fails when the bytes are not a backup, or their beginning is damaged.
     pub fn open(mut from: R) -> Result<BackupReader<R>, BackupReadError> {
         let mut head = Vec::new();
         (&mut from).take(12).read_to_end(&mut head)?;
@@ -100,7 +100,7 @@ impl<R: Read> BackupReader<R> {
         &self.header
     }
 
-    /// Returns the next objects and their table. `None` once the end was reached and the backup is complete.
+    /// Returns the next objects and their table. Returns `None` at the end of a complete backup.
     ///
     /// # Errors
     /// See [`BackupReadError`].
@@ -128,11 +128,11 @@ impl<R: Read> BackupReader<R> {
                 self.summary = Some(BackupSummary { objects: self.objects, bytes: self.offset, last });
                 Ok(None)
             }
-            _ => Err(damaged("a chunk is of no known kind")),
+            _ => Err(damaged("a chunk has an unknown kind")),
         }
     }
 
-    /// Reads the rest only to check it.
+    /// Reads the rest of the backup to check it. Returns the header and the summary.
     ///
     /// # Errors
     /// See [`BackupReadError`].

@@ -21,7 +21,7 @@ use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write, WriteError,
 };
 
-/// A file that is in a data directory while it contains only part of a backup.
+/// The name of the file that marks a data directory as unfinished: the directory has only some objects of its store.
 const UNFINISHED: &str = "restoring";
 /// The files and directories of a store in its data directory, besides the lock.
 const CONTENT: [&str; 6] =
@@ -66,7 +66,7 @@ pub enum RestoreError {
         source: WriteError,
     },
     /// The backup has an object twice.
-    #[error("{key} of {table} is there twice")]
+    #[error("the objects include {key} of {table} twice")]
     Twice {
         /// The table.
         table: TableId,
@@ -74,7 +74,7 @@ pub enum RestoreError {
         key: Key,
     },
     /// There are no revisions left.
-    #[error("there are revisions up to {0} already, after which there is none")]
+    #[error("the largest revision so far is {0}, and there is none above it")]
     Exhausted(Revision),
     /// The source of the objects failed.
     #[error(transparent)]
@@ -247,7 +247,7 @@ where
     Ok(())
 }
 
-/// Returns the objects of a backup as drafts to be written.
+/// Returns the objects of a backup as drafts.
 pub(super) fn drafts<R: io::Read>(
     mut backup: BackupReader<R>,
 ) -> impl Iterator<Item = Result<Drafts, BackupReadError>> {

@@ -1,4 +1,4 @@
-//! Opens the data of one replica, when a majority of the others is gone for good.
+//! Opens the data of one replica, when a majority of the members is gone for good.
 //!
 //! The replica's own data is not changed: a copy becomes a store with a single replica, of which a backup is taken.
 //! Nothing is lost if another member turns up after all.
@@ -53,9 +53,10 @@ pub enum SalvageError {
     Open(#[from] OpenError),
 }
 
-/// Opens a copy of a data directory that no server uses, as a store with a single replica. It has everything in the
-/// directory, also what no quorum is known to have, since it may have been acknowledged. The directory of the copy must
-/// not exist yet; the caller removes it after closing the store. `key_wrapping` has the keys of an encrypted store.
+/// Opens a copy of a data directory that no server uses, as a store with a single replica. The copy has every write in
+/// the directory, even one that no quorum is known to have, since the store may have acknowledged it. The directory of
+/// the copy must not exist yet; the caller removes it after closing the store. `key_wrapping` has the keys of an
+/// encrypted store.
 ///
 /// # Errors
 /// See [`SalvageError`]. The copy is removed then. `on_fatal` is called like that of [`Options`].
@@ -110,7 +111,7 @@ fn check_place(directory: &Path, copy: &Path) -> Result<(), SalvageError> {
     }
     let parent = copy.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (directory.canonicalize(), parent.canonicalize()) {
-        (Ok(directory), Ok(parent)) if parent.starts_with(&directory) => refused("it would be in what is copied"),
+        (Ok(directory), Ok(parent)) if parent.starts_with(&directory) => refused("it would be in the copied directory"),
         _ => Ok(()),
     }
 }

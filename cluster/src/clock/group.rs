@@ -105,8 +105,8 @@ impl GroupClock {
         self.begun.load(Ordering::Acquire) > 0
     }
 
-    /// Sets where the log of the group began, unless it is known already: a snapshot that stands for the beginning of
-    /// the log says so.
+    /// Sets the revision at which the log of the group began, unless it is known already. A snapshot that replaces the
+    /// beginning of the log contains it.
     pub(crate) fn begin(&self, revision: Revision) {
         let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);
     }
@@ -166,7 +166,7 @@ impl GroupClock {
         Revision::new(self.wanted.load(Ordering::Acquire))
     }
 
-    /// Repeats the demand for that revision if the group is not closed up to it by now.
+    /// Repeats the demand of the subscribers if the group is not closed up to [`GroupClock::wanted`] by now.
     pub(crate) fn demand_again(&self) {
         if self.wanted() > self.closed() {
             self.demands.notify_one();

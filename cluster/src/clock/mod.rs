@@ -42,7 +42,7 @@ struct State {
     /// The largest revision that is known here to have been assigned, in any group. It need not be committed: a number
     /// that is too large does no harm.
     latest: AtomicU64,
-    /// Revisions below this one were the present time longer ago than the history window.
+    /// The clock passed all revisions below this one longer ago than the history window.
     outdated: AtomicU64,
     /// The number of groups that assign revisions by this clock.
     groups: AtomicUsize,
@@ -62,7 +62,7 @@ pub(crate) struct ClockReading {
     pub(crate) latest: u64,
 }
 
-/// The process whose clock was reported.
+/// A process of a member, which reports its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemberProcess {
     /// The id of the member.
@@ -122,7 +122,7 @@ impl HybridClock {
         self.0.outdated.fetch_max(revision.get(), Ordering::AcqRel);
     }
 
-    /// Records that a revision was assigned. Ignores one that no other can follow, so that the group goes on assigning.
+    /// Records that a revision was assigned. Ignores the last possible revision, so that groups can go on assigning.
     pub(crate) fn learn(&self, revision: Revision) {
         if revision >= Revision::LAST {
             return;
@@ -154,8 +154,8 @@ impl HybridClock {
         ClockReading { now, latest: if latest > now { latest } else { 0 } }
     }
 
-    /// Takes in what the clock of another process shows. `is_answer`: whether it came with an answer to a call of this
-    /// replica.
+    /// Records what the clock of another process shows. `is_answer` says whether the reading came with an answer to a
+    /// call of this replica.
     pub(crate) fn receive(&self, process: MemberProcess, reading: ClockReading, is_answer: bool) {
         if reading.now == 0 || reading.now >= Revision::LAST.get() {
             return;
@@ -179,12 +179,12 @@ impl HybridClock {
         self.0.promises.lock().owing(revision, self.elapsed()).next().is_none()
     }
 
-    /// Returns the members that have not promised this yet.
+    /// Returns the members that have yet to promise that they assign no revision up to this one.
     pub(crate) fn owing(&self, revision: Revision) -> Vec<u64> {
         self.0.promises.lock().owing(revision, self.elapsed()).collect()
     }
 
-    /// Waits until the member has promised this, or need not any more.
+    /// Waits until a member has promised that it assigns no revision up to this one, or need not promise it any more.
     pub(crate) async fn wait_promised(&self, member: u64, revision: Revision) {
         let _waiting = Waiting::begin(&self.0.waiting);
         loop {

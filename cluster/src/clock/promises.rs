@@ -6,12 +6,13 @@ use super::{ClockReading, MemberProcess};
 use crate::Revision;
 use crate::limits::{CLOCK_ABSENCE_MAX, CLOCK_DRIFT_PARTS, PEER_MEMBERS_MAX, PEER_SILENCE_MAX};
 
-/// When a promise is fulfilled. All times are spans of revisions ([`Revision::span`]) since this replica started.
+/// When a member will have given a promise. Times in this file are spans of revisions ([`Revision::span`]) since this
+/// replica started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PromiseDue {
-    /// It is fulfilled, or not needed.
+    /// The promise is given, or not needed.
     Now,
-    /// After this time, if nothing is received before.
+    /// After this further span, if nothing is received before.
     In(u64),
 }
 
@@ -23,7 +24,7 @@ pub(super) struct Promises(BTreeMap<u64, Promise>);
 struct Promise {
     /// The process of the member that gave it.
     life: u64,
-    /// What its clock showed at `at`, the report that implies the most for now.
+    /// What its clock showed at `at`. Of all its reports, this one implies the most advanced clock for now.
     shown: u64,
     /// The time of this replica at which that report arrived.
     at: u64,
@@ -82,7 +83,7 @@ impl Promises {
         }
     }
 
-    /// Takes in what the clock of a process of a member shows.
+    /// Records what the clock of a process of a member shows.
     pub(super) fn receive(&mut self, process: MemberProcess, reading: ClockReading, now: u64, is_answer: bool) {
         // A late message of a process that has ended promises nothing.
         let Some(promise) = self.0.get_mut(&process.member).filter(|promise| promise.life == process.life) else {
@@ -107,7 +108,7 @@ impl Promises {
         self.0.get(&member).map_or(PromiseDue::Now, |promise| promise.due(revision.get(), now))
     }
 
-    /// Returns the members that have yet to promise this.
+    /// Returns the members that have yet to promise to assign nothing up to a revision.
     pub(super) fn owing(&self, revision: Revision, now: u64) -> impl Iterator<Item = u64> {
         let owing = self.0.iter().filter(move |(_, promise)| promise.due(revision.get(), now) != PromiseDue::Now);
         owing.map(|(member, _)| *member)

@@ -1,8 +1,8 @@
 //! Files that are encrypted on the disk.
 //!
 //! Every file has a key of its own. It is stored in a header before the content, encrypted by a key that is not on the
-//! disk ([`super::file_key`]). Whoever has the disk alone can read nothing. Whoever copies it repeatedly sees which
-//! blocks of 16 bytes have changed, and which sectors are zeros.
+//! disk ([`super::file_key`]). Somebody who has only the disk cannot read the content. Somebody who copies the disk
+//! repeatedly sees which blocks of 16 bytes have changed, and which sectors are zeros.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ pub(crate) struct EncryptedDisk {
 }
 
 impl EncryptedDisk {
-    /// Returns a disk that stores its files on `disk`. Without `wrapping`, new files are not encrypted, and none that
-    /// is encrypted can be opened.
+    /// Returns a disk that stores its files on `disk`. Without `wrapping`, new files are not encrypted, and encrypted
+    /// files cannot be opened.
     pub(crate) fn over(disk: Arc<dyn Disk>, wrapping: Option<Arc<dyn KeyWrapping>>) -> EncryptedDisk {
         let has_keys = wrapping.is_some();
         EncryptedDisk { disk, wrapping: wrapping.unwrap_or_else(|| Arc::new(NoKeys)), has_keys }
@@ -40,7 +40,7 @@ impl EncryptedDisk {
         Ok(Box::new(EncryptedFile { file, key }))
     }
 
-    /// Replaces a file by a copy that is stored as a new file is.
+    /// Replaces a file by a copy that is encrypted, or not, as a new file would be.
     fn replace(&self, path: &Path) -> io::Result<()> {
         let unfinished = path.with_extension("tmp");
         tracing::info!(path = %path.display(), "copying a file to encrypt or decrypt it");
@@ -88,7 +88,7 @@ impl Disk for EncryptedDisk {
             Beginning::Encrypted(wrapped) => {
                 Ok(Box::new(EncryptedFile { file, key: wrapped.unwrap(&*self.wrapping)? }))
             }
-            // Whoever reads it notices the damage.
+            // The reader of a damaged file notices the damage.
             Beginning::Plain | Beginning::Unknown => Ok(file),
         }
     }
@@ -144,7 +144,7 @@ impl Disk for EncryptedDisk {
     }
 }
 
-/// What a server has that was given no keys.
+/// The key wrapping of a server without keys.
 struct NoKeys;
 
 impl KeyWrapping for NoKeys {

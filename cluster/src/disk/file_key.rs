@@ -1,7 +1,7 @@
-//! The key of an encrypted file, and the pages before the file's content that have it, encrypted by another key.
+//! The key of an encrypted file, and the pages before the file's content that contain this key, encrypted by another.
 //!
-//! Each of two pages has a copy of a header, `magic | format | length | wrapped key | checksum`. A key is wrapped anew
-//! one copy after the other, so that a crash leaves one of them.
+//! Each of two pages has a copy of a header, `magic | format | length | wrapped key | checksum`. When a key is wrapped
+//! anew, one copy is written after the other, so that at least one of them is valid after a crash.
 
 use std::io;
 
@@ -25,9 +25,9 @@ const WRAPPED_MAX: usize = PAGE - FIXED - CHECKSUM;
 /// Two keys of AES-256: XTS encrypts positions with the second.
 const KEY: usize = 64;
 
-/// Encrypts the keys of files, with keys of its own that lie elsewhere.
+/// Encrypts the keys of files, with keys of its own that are stored elsewhere.
 pub trait KeyWrapping: Send + Sync {
-    /// Encrypts the key of a new file. `None` if new files are not to be encrypted.
+    /// Encrypts the key of a new file. Returns `None` if new files are not encrypted.
     fn wrap(&self, key: &[u8]) -> Option<io::Result<Vec<u8>>>;
 
     /// Decrypts the key of a file.
@@ -36,7 +36,7 @@ pub trait KeyWrapping: Send + Sync {
     /// Fails when the key that this needs is missing. The text names it.
     fn unwrap(&self, wrapped: &[u8]) -> io::Result<Vec<u8>>;
 
-    /// Returns whether [`KeyWrapping::wrap`] encrypts with the key with which this was encrypted.
+    /// Returns whether `wrapped` was encrypted with the key that [`KeyWrapping::wrap`] uses now.
     fn is_current(&self, wrapped: &[u8]) -> bool;
 }
 
@@ -45,7 +45,7 @@ pub trait KeyWrapping: Send + Sync {
 pub(super) struct FileKey(Xts128<Aes256>);
 
 impl FileKey {
-    /// Makes the key of a new file. Returns it with the header of the file; `None` if new files are not to be
+    /// Makes the key of a new file. Returns it with both copies of the header. Returns `None` if new files are not
     /// encrypted.
     pub(super) fn create(wrapping: &dyn KeyWrapping) -> io::Result<Option<(FileKey, Vec<u8>)>> {
         let mut key = [0; KEY];
@@ -150,7 +150,7 @@ impl WrappedKey {
         Err(failure.unwrap_or_else(|| invalid("the header of the encrypted file is damaged")))
     }
 
-    /// Returns whether a new file would have its key wrapped by the same key.
+    /// Returns whether both copies were wrapped by the key that wraps the keys of new files.
     pub(super) fn is_current(&self, wrapping: &dyn KeyWrapping) -> bool {
         let [first, second] = &self.copies;
         first == second && first.as_ref().is_some_and(|wrapped| wrapping.is_current(wrapped))
@@ -192,7 +192,7 @@ fn header(wrapped: &[u8]) -> io::Result<Vec<u8>> {
 /// One copy of the header, as it was read.
 enum Copy<'a> {
     Wrapped(&'a [u8]),
-    /// It may have this format, of a later release.
+    /// Names this format, which is of a later release; or its first bytes are damaged.
     Newer(u32),
     Damaged,
 }

@@ -34,7 +34,8 @@ pub(crate) trait DiskFile: Send + Sync {
     fn size(&self) -> io::Result<u64>;
     /// Fills `out` from `offset`, as far as the file reaches. Returns the number of bytes read.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<usize>;
-    /// Writes at an offset. Whole pages, as [`super::Pages`] has them, in a file that was created here are the fastest.
+    /// Writes at an offset. This is fastest for whole pages, as [`Pages`] has them, in a file that was created by this
+    /// process.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything that was written to the file durable.
     fn sync(&self) -> io::Result<()>;
@@ -57,7 +58,7 @@ pub(crate) trait Disk: Send + Sync {
     /// Makes creations, renames and removals in a directory durable.
     fn sync_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Returns whether files may be encrypted by keys that were configured.
+    /// Returns whether keys to encrypt files are configured.
     fn has_keys(&self) -> bool {
         false
     }

@@ -119,12 +119,12 @@ impl SimulatedDisk {
         self.0.lock().room = room;
     }
 
-    /// Makes the sync after this many fail, and all later ones until [`SimulatedDisk::heal`].
+    /// Lets this many more syncs succeed, and then makes all fail until [`SimulatedDisk::heal`].
     pub(crate) fn fail_sync_after(&self, syncs: u64) {
         self.0.lock().syncs_until_failure = Some(syncs);
     }
 
-    /// Makes syncs succeed again. They do not report what failed ones left behind.
+    /// Makes syncs succeed again. Like a real disk, this one does not report the sectors that a failed sync left out.
     pub(crate) fn heal(&self) {
         self.0.lock().syncs_until_failure = None;
     }
@@ -138,7 +138,7 @@ impl SimulatedDisk {
         content.forgotten.clear();
     }
 
-    /// Returns what a file has.
+    /// Returns the content of a file.
     pub(crate) fn bytes(&self, path: &Path) -> Vec<u8> {
         self.0.lock().files[path].lock().current.clone()
     }

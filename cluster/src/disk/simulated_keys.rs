@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::simulated::SimulatedDisk;
 use super::{EncryptedDisk, KeyWrapping};
 
-/// Wraps keys by adding a byte, and knows those that were wrapped by the bytes that it has.
+/// Wraps a key by adding a number to each of its bytes. Can unwrap keys that were wrapped by the `known` numbers.
 #[derive(Clone)]
 pub(crate) struct Adding {
-    /// What keys of new files are wrapped by; `None` if these are not encrypted.
+    /// The number by which keys of new files are wrapped. `None` if new files are not encrypted.
     pub(crate) current: Option<u8>,
     pub(crate) known: Vec<u8>,
     /// Zeros that follow a wrapped key.

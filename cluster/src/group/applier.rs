@@ -220,9 +220,9 @@ impl Applier {
         contents.into_iter().map(shard).map(|(shard, id, content)| (id, shard, content)).collect()
     }
 
-    /// Replaces the state of all shards of the group at once by a prepared snapshot. Until then readers at the closed
-    /// revision would find some shards newer than the snapshot's history. Returns the former state, so that the caller
-    /// can drop it elsewhere.
+    /// Replaces the state of all shards of the group by a prepared snapshot, and at once closes the group up to its
+    /// revision: until then, readers at the former closed revision find shards whose history begins above it. Returns
+    /// the former state, so that the caller can drop it elsewhere.
     pub(crate) fn adopt(
         &self,
         base: Revision,
@@ -263,9 +263,9 @@ impl Applier {
         }
     }
 
-    /// Returns the last revision of a shard's division when that has been superseded for longer than the history
-    /// window. This is measured in time, since a group that serves nothing any more is not closed further. `None`
-    /// otherwise.
+    /// Returns the last revision of a shard's division if the division has been superseded for at least the history
+    /// window. Returns `None` otherwise. The window is measured in time, since a group that serves nothing any more is
+    /// not closed further.
     fn outlived(&mut self, table: &Table, id: &ShardId, now: Instant) -> Option<Revision> {
         let end = ended(table, id)?;
         let since = *self.superseded.entry(id.clone()).or_insert(now);

@@ -47,7 +47,7 @@ impl ClosedTimes {
 /// Tells the clock of a replica which revisions have left the history window, even while nothing is written.
 pub(crate) struct RevisionExpiry {
     clock: HybridClock,
-    /// How long a revision is valid after it was the present time: the history window, and the age that a revision may
+    /// How long a revision is valid after the clock showed it: the history window, plus the age that a revision may
     /// already have when a client receives it.
     age: Duration,
     /// The readings of the clock at past times.

@@ -315,7 +315,7 @@ impl<L: Log> Handler<Lead> for Proposer<L> {
     fn handle(&mut self, lead: Lead, ctx: &mut Context<Proposer<L>>) {
         let group_number = self.clock.group_number();
         // When this replica is elected again, batches that it proposed before may be in the log without being applied,
-        // behind the entry at which it was elected.
+        // after the entry at which it was elected.
         self.sequencer = lead.above.map(|above| Sequencer::above(above.max(self.clock.assigned()), group_number));
         (self.leader, self.term) = (lead.leader, lead.term);
         for close in &self.closes {

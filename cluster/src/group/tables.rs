@@ -24,7 +24,8 @@ pub(crate) struct Tables {
     tables: DashMap<TableId, Arc<Table>>,
     /// Every shard of any division of a table, and the group that replicates it.
     shards: DashMap<ShardId, (GroupNumber, Arc<Shard>)>,
-    /// The tables that are not kept in the default group alone: any group that closes may make more of them readable.
+    /// The tables that are not kept in the default group alone. When one of their groups closes, later revisions of
+    /// them may become readable.
     spread: RwLock<Vec<Arc<Table>>>,
     indexes: BTreeMap<TableId, Vec<CompactString>>,
     snapshot_hold: Duration,
@@ -237,12 +238,13 @@ impl Tables {
         aging.map(|entry| entry.value().0).collect()
     }
 
-    /// Asks groups to close that keep changes of other groups from being visible, and so from leaving the history.
+    /// Asks those groups to close that keep changes of other groups invisible. A change cannot leave the history before
+    /// it is visible.
     pub(crate) fn demand(&self) {
         self.spread.read().iter().for_each(|table| table.demand());
     }
 
-    /// Calls `show` with every table of several groups of which the given group has shards.
+    /// Calls `show` with every table that is not kept in the default group alone, and has shards in the given group.
     pub(crate) fn each_spread(&self, group_number: GroupNumber, show: impl FnMut(&Arc<Table>)) {
         let spread = self.spread.read();
         spread.iter().filter(|table| table.concerns(group_number)).for_each(show);

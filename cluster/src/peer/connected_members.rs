@@ -29,7 +29,7 @@ struct Members {
 #[derive(Default)]
 struct Member {
     connections: usize,
-    /// The process of the member that has the last connection.
+    /// The process of the member at the other end of the last connection.
     life: u64,
     state: MemberState,
     contacts: Contacts,

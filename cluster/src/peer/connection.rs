@@ -21,18 +21,18 @@ use crate::limits::{
     PEER_WRITE_BYTES,
 };
 
-/// The two kinds of ends of a connection: the one that calls, and the one that answers.
+/// One end of a connection: the one that calls, or the one that answers.
 pub(super) trait End {
     /// Handles a frame that was received.
     ///
     /// # Errors
-    /// The connection must be closed.
+    /// Fails when the connection must be closed.
     fn received(&mut self, frame: Frame) -> io::Result<()>;
 
     /// Called when a frame is about to be sent. Returns whether it must still be sent.
     ///
     /// # Errors
-    /// The connection must be closed.
+    /// Fails when the connection must be closed.
     fn sends(&mut self, outgoing: &Outgoing) -> io::Result<bool>;
 
     /// Called when a control connection has received something after a silence so long that the link may have been
@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         ended.err().unwrap_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// Does what can be done now. Pending when nothing more can be done.
+    /// Does what can be done now. Returns `Pending` when nothing more can be done.
     fn poll_once(
         &mut self,
         task: &mut Context<'_>,
@@ -134,7 +134,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Sends frames that wait. Pending when none is left or the socket takes no more.
+    /// Sends frames that wait. Returns `Pending` when none is left or the socket takes no more.
     fn poll_send(&mut self, task: &mut Context<'_>, outbox: &Outbox, end: &mut impl End) -> Poll<io::Result<()>> {
         if self.out.is_empty() {
             self.fill(outbox, end)?;

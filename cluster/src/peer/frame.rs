@@ -105,7 +105,7 @@ pub(super) fn hello_frame(hello: &Hello, lane: Lane) -> Frame {
 /// Reads the payload of [`hello_frame`].
 ///
 /// # Errors
-/// Fails when it is not one.
+/// Fails when the payload is not a hello.
 pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let message = wire::Hello::decode(payload).map_err(|error| invalid(error.to_string()))?;

@@ -80,7 +80,7 @@ pub(crate) struct Hello {
     pub(crate) drained: bool,
     /// The address at which others reach it, `HOST:PORT`; empty when they know it from elsewhere.
     pub(crate) address: String,
-    /// A checksum of the replicas that it sees for forming a cluster.
+    /// A checksum of the replicas that it finds at the initial addresses while it forms a cluster.
     pub(crate) found_checksum: u32,
     /// The address at which clients reach it; empty when it states none.
     pub(crate) serves: String,
@@ -171,7 +171,7 @@ pub(crate) trait Peers: Send + Sync {
     /// Returns when something was last received from each reachable member.
     fn contacts(&self) -> BTreeMap<u64, Contacts>;
 
-    /// Returns a receiver of which members are reachable: now, and after every change.
+    /// Returns a receiver that shows which members are reachable, now and after every change.
     fn liveness(&self) -> watch::Receiver<Liveness>;
 }
 
@@ -232,7 +232,7 @@ pub(crate) struct Refusal(pub(crate) String);
 /// Sends the answer to a request. If it is dropped without one, the request is refused.
 pub(crate) struct Reply(Option<Answer>);
 
-/// What is done with an answer.
+/// The function that an answer is passed to.
 type Answer = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
 
 impl Reply {

@@ -56,8 +56,8 @@ impl Session {
     ) -> Result<Call, PeerError> {
         let (answer, result) = oneshot::channel();
         let bytes = payload.len();
-        // A ping that asks whether the connection is stuck must get in even if the connection is stuck and its queue
-        // full.
+        // A ping that checks whether the connection is stuck must be queued even if the connection is stuck and its
+        // queue is full.
         let calls_max = PEER_CALLS_MAX + if kind == FrameKind::Ping { PEER_PINGS_MAX } else { 0 };
         let (id, ahead) = {
             let mut calls = self.calls.lock();

@@ -1,4 +1,4 @@
-//! A network that records which pieces of snapshots reach a member, and on which tests decide what happens to one.
+//! A network that records which pieces of snapshots reach a member. A test can choose a fault for one of them.
 
 use std::io;
 use std::net::SocketAddr;

@@ -207,7 +207,7 @@ async fn copy(
     }
 }
 
-/// Waits until a condition holds. Panics after 10 s.
+/// Waits until a condition holds. Panics after two minutes.
 pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..12_000 {
         if is_so() {

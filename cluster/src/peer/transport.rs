@@ -40,7 +40,7 @@ pub(crate) struct TransportOptions {
     pub(crate) clock: HybridClock,
 }
 
-/// Calls other replicas, and answers them, until it is dropped or [`Transport::shutdown`].
+/// Calls other replicas, and answers them, until it is dropped or shut down ([`Transport::shutdown`]).
 pub(crate) struct Transport {
     #[cfg(test)]
     address: SocketAddr,

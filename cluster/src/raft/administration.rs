@@ -144,7 +144,7 @@ impl Node {
         self.change(None, ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
     }
 
-    /// Removes a replica, or only its vote when it stays. A leader that is to be removed hands over first, and the
+    /// Removes a replica, or only its vote when it stays. A leader does not remove itself: it hands over, and the
     /// caller must ask the next leader.
     async fn remove(&self, member: u64, stays: bool) -> Changed {
         let seen = self.seen();
@@ -233,7 +233,7 @@ impl Node {
     }
 
     /// Transfers leadership to another replica, once it has all of the present log. Nothing can be written while it
-    /// takes over, so a replica that is held up by its disk or its link is waited for before that.
+    /// takes over, so the leader waits beforehand for a replica that is held up by its disk or its link.
     pub(crate) async fn hand_over(&self, to: u64) -> Changed {
         let leader = self.leader();
         if leader == Some(to) {
@@ -345,7 +345,7 @@ impl Node {
         let able = |member: &u64| voters.contains(member) && *member != self.id() && self.is_reachable(*member);
         let others = replication.into_iter().flat_map(|replication| replication.keys().copied());
         let mut others: Vec<u64> = others.filter(able).collect();
-        // A drained replica still leads rather than none.
+        // A drained replica is asked last: it leads only if no other does.
         others.sort_by_key(|member| (!self.may_lead(*member), std::cmp::Reverse(matched(&metrics, *member))));
         others
     }

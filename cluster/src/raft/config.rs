@@ -6,7 +6,7 @@ use openraft::{Config, SnapshotPolicy};
 
 use crate::limits::{ELECTION_TIMEOUT, HEARTBEAT_INTERVAL, HEARTBEAT_PAUSE, SINGLE_REPLICA_HEARTBEAT_INTERVAL};
 
-/// Returns the configuration of a group on a replica that may have others.
+/// Returns the configuration of a group. `has_others` says whether the store may have other replicas.
 pub(super) fn config(name: &str, has_others: bool) -> Config {
     let milliseconds = |duration: Duration| duration.as_millis() as u64;
     Config {

@@ -1,7 +1,7 @@
 //! Tells a replica that it is not a member of a group any more.
 //!
 //! A member that is removed gets no more entries, perhaps not even the last entry of the change. When it hears from no
-//! leader it stands for election, and the voters then tell it that it was removed. From then on it stands only rarely.
+//! leader it stands for election, and the voters then tell it that it was removed. From then on it rarely stands again.
 
 use openraft::alias::WatchReceiverOf;
 use openraft::async_runtime::WatchReceiver;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::node::Node;
 use super::types::{LogIdentity, TypeConfig};
 
-/// The log entry whose members do not include this replica, once it has been told of one.
+/// The log entry that sets members without this replica. `None` until this replica has been told of one.
 pub(super) type Excluded = watch::Sender<Option<LogIdentity>>;
 
 impl Node {

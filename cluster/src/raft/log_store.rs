@@ -98,7 +98,7 @@ impl LogStore {
         self.wal.state(self.group)
     }
 
-    /// Returns whether the group rests.
+    /// Returns the state that says whether the group rests.
     pub(super) fn rest(&self) -> &Arc<Rest> {
         &self.rest
     }

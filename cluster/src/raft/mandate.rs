@@ -50,7 +50,7 @@ impl Node {
         let (lane, method) = (Lane::Control, Method::PreVote as u32);
         let call = self.peers.as_ref().map(|peers| peers.call(&target, lane, method, call.clone(), MANDATE_TIMEOUT));
         async move {
-            // Members of older versions grant something else, but the ballot in their answer says the same.
+            // In answers of older versions, `granted` means something else, but `ballot` means the same.
             let own = message::VoteAnswer::decode(call?.await.ok()?).ok()?.ballot;
             ((own.term, own.node) <= leader).then_some(voter)
         }

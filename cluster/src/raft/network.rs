@@ -164,7 +164,7 @@ impl Link {
     ) -> impl Future<Output = RpcResult<AppendEntriesResponse<TypeConfig>>> + use<> {
         let member = self.target.member.unwrap_or_default();
         if self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member)) {
-            self.rest.wake(); // a replica that hears of the leader now expects heartbeats from then on
+            self.rest.wake(); // a replica that hears from the leader expects heartbeats from then on
         }
         let (vote, last) = (request.vote, request.entries.last().map(|entry| entry.log_id.index()));
         let message = wire::put_append(&self.group, request, self.acknowledged.to(member, &vote));

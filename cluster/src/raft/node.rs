@@ -88,7 +88,7 @@ impl Node {
     }
 
     /// Returns whether a majority has room for more entries, as far as other replicas have announced a lack of room.
-    /// Whether this replica has room is seen when it is reserved.
+    /// This replica counts as having room: if it has none, reserving room fails.
     pub(crate) fn can_grow(&self) -> bool {
         let is_full = |voter| self.peers.as_ref().is_some_and(|peers| peers.is_full(voter));
         self.is_quorum(|voter| voter == self.node || !is_full(voter))
@@ -174,8 +174,8 @@ impl Node {
         NonZeroU64::new(self.tenure.load(Ordering::Acquire))
     }
 
-    /// Waits until everything before this replica's election is applied. Returns the largest revision among it, and the
-    /// term. `None` when this replica does not lead after all.
+    /// Waits until everything before this replica's election is applied. Returns the largest revision until then, and
+    /// the term. Returns `None` when this replica does not lead after all.
     async fn begin_to_lead(&self, genesis: Revision) -> Option<(Revision, u64)> {
         let node = self.node;
         let decided = move |metrics: &Metrics| {

@@ -22,7 +22,7 @@ impl Node {
         !clock.is_shared() || seeded!(UnpromisedAnswer) || clock.is_promised(revision)
     }
 
-    /// Waits until that holds.
+    /// Waits until no other member will assign a revision up to this one, in any group.
     pub(crate) async fn wait_promised(&self, revision: Revision) {
         if !self.is_promised(revision) {
             let owing = self.clock.hybrid().owing(revision);

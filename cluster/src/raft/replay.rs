@@ -25,8 +25,8 @@ struct Chunk {
 }
 
 impl StateMachine {
-    /// Applies the group's entries that are announced while the log is being read, as long as they follow the state
-    /// that there is.
+    /// Applies the group's entries that are announced while the log is being read, as long as they follow the present
+    /// state without a gap.
     ///
     /// # Errors
     /// Fails when the log cannot be read, or revokes entries that it announced as committed.
@@ -138,7 +138,7 @@ impl AnnouncedEntries {
             match self.announced.recv().await {
                 Some(Announced::Entries(entries)) => self.queue.add(entries),
                 Some(Announced::Void) => {
-                    return Some(Err(io::Error::other("the log takes back what it said was committed")));
+                    return Some(Err(io::Error::other("the log revokes entries that it announced as committed")));
                 }
                 None => break,
             }

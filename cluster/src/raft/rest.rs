@@ -67,7 +67,7 @@ impl Rest {
         self.state.lock().woke
     }
 
-    /// Returns a receiver of whether the group rests here under another leader: now, and after every change.
+    /// Returns a receiver that shows whether the group rests here under another leader, now and after every change.
     pub(super) fn follows(&self) -> watch::Receiver<bool> {
         self.follows.subscribe()
     }

@@ -35,7 +35,7 @@ pub(super) async fn wake(raft: &GroupRaft, rest: &Rest) {
     rest.note_event();
     let acked = raft.metrics().borrow_watched().last_quorum_acked;
     if acked.is_none_or(|acked| acked.into_inner().elapsed() >= HEARTBEAT_INTERVAL) {
-        // A leader that cannot be confirmed is refused by the next operation, with the reason.
+        // If the leader cannot be confirmed, the next operation fails and states the reason.
         let _ = raft.get_read_linearizer(ReadPolicy::ReadIndex).await;
     }
 }
@@ -91,7 +91,7 @@ impl Node {
         }
     }
 
-    /// Handles a change of which replicas are there: wakes the group if it is concerned.
+    /// Handles that other replicas came or went: wakes the group if that concerns it.
     pub(crate) fn peers_changed(&self, view: &PeerView) {
         match self.rest().phase() {
             Phase::Awake => {}

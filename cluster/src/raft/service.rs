@@ -62,7 +62,7 @@ impl Node {
         ids.any(|id| id.index() <= committed && self.log.differs(types::log_ref(id)))
     }
 
-    /// Votes for a candidate, or answers its pre-vote.
+    /// Answers a candidate that asks for a vote, or for a pre-vote if this is a rehearsal.
     pub(crate) async fn vote(
         &self,
         from: u64,

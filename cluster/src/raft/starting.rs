@@ -30,10 +30,10 @@ pub(crate) struct NodeOptions {
     pub(crate) wal: Wal,
     /// The connections to other replicas; `None` on a store that has no others.
     pub(crate) peers: Option<Arc<dyn Peers>>,
-    /// The state of its newest snapshot, or a later one.
+    /// The state machine, with the state of the group's newest snapshot or a later one.
     pub(crate) machine: StateMachine,
     pub(crate) snapshot_log_bytes: u64,
-    /// Whether this replica goes on alone, whatever members the log has.
+    /// Whether this replica continues the group alone, whatever members the log names.
     pub(crate) is_survivor: bool,
     /// Called when the group stops by itself, which it does when its storage fails.
     pub(crate) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
@@ -46,7 +46,7 @@ pub(crate) struct NodeOptions {
 pub(crate) enum StartError {
     #[error(transparent)]
     Storage(#[from] io::Error),
-    #[error("the snapshot that the log goes on after is missing; restore the data directory from a backup")]
+    #[error("the snapshot after which the log continues is missing; restore the data directory from a backup")]
     NoSnapshot,
     #[error("the group cannot be started: {0}")]
     Raft(String),

@@ -32,7 +32,7 @@ impl SnapshotFile {
         SnapshotFile { snapshots: snapshots.clone(), path, received: None }
     }
 
-    /// Reads a received snapshot that is to be installed. The file is not among this replica's snapshots yet.
+    /// Reads a received snapshot before it is installed. The file is not among this replica's snapshots yet.
     pub(super) fn receive(snapshots: &Snapshots, path: &Path) -> io::Result<Snapshot> {
         let loaded = snapshots.load(path).map_err(io::Error::other)?;
         let meta = snapshot_meta(&loaded.meta)?;

@@ -97,8 +97,8 @@ impl Node {
         sets.all(|voters| 2 * voters.iter().filter(|voter| counts(**voter)).count() > voters.len())
     }
 
-    /// Returns whether the group has a leader and this replica takes part. As the leader, a majority must have
-    /// acknowledged it lately. As a follower, it and the leader must be connected in both directions: a replica that
+    /// Returns whether the group has a leader and this replica takes part. If this replica leads, a majority must have
+    /// acknowledged that lately. If it follows, it and the leader must be connected in both directions: a replica that
     /// was cut off would go on believing in the old leader, and one that the leader cannot call gets no entries.
     pub(crate) fn is_led(&self) -> bool {
         let metrics = self.raft.metrics();

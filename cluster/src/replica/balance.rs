@@ -75,7 +75,7 @@ struct GroupLeadership {
     leader: u64,
     /// The preferred leader of the group, if it has one.
     preferred: Option<u64>,
-    /// Whether the group was transferred a while ago and must stay with its leader.
+    /// Whether the group was transferred lately and must still stay with its leader.
     is_held: bool,
 }
 
@@ -136,7 +136,7 @@ mod tests {
         of.map(seen).into()
     }
 
-    /// Returns the leaders once every group has been handed over as it should be, while every replica has caught up.
+    /// Returns the leaders once every group has been handed over as it should be, if every replica has caught up.
     fn balanced(groups: &mut [GroupLeadership], able: &[u64]) -> Vec<u64> {
         for _ in 0..100 {
             let next = able.iter().find_map(|own| next_to_hand_over(*own, groups, able, |_, _| true));

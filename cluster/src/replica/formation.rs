@@ -3,12 +3,12 @@
 //! All initial members must be up and see each other. Each announces the random id with which it started. The one whose
 //! name sorts first founds the cluster with exactly these ids. A replica that returns with an empty disk has another
 //! id, so it is not a member of the cluster that was founded and cannot vote in it; it waits to be admitted in place of
-//! its former self. A replica that finds another one with data of its own, which is a cluster already, also waits to be
-//! admitted.
+//! its former self. A replica that finds another one that already belongs to a cluster also waits to be admitted.
 //!
-//! Members that find each other by a host name each resolve it themselves, and more replicas may answer than should be
-//! members. Members that are given all addresses may be given wrong ones. A cluster founded on such errors could not be
-//! repaired by restarting its members, so nothing is founded until all see the same members at the expected addresses.
+//! When members find each other by a host name, each resolves it for itself, and more replicas may answer than should
+//! be members. Members that are given all addresses may be given wrong ones. A cluster founded on such errors could not
+//! be repaired by restarting its members, so nothing is founded until all see the same members at the expected
+//! addresses.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub(crate) async fn form(
     }
 }
 
-/// Asks the initial addresses who answers there. The result always includes this replica.
+/// Returns the replicas that answer at the initial addresses. They always include this replica.
 pub(crate) async fn gather(peers: &dyn Peers, own: &Hello, initial: &Initial) -> FoundReplicas {
     let mut found = match initial {
         Initial::Members(members) => gather_named(peers, own, members).await,

@@ -1,4 +1,4 @@
-//! Decides what to do by the replicas that answer at the initial addresses.
+//! Decides whether a cluster is founded, from the replicas that answer at the initial addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl FoundReplicas {
     }
 }
 
-/// The state of the replicas that are to form a cluster.
+/// The state of the replicas that will form a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Gathering {
     /// Some are not up yet, or do not see the others.
@@ -61,13 +61,13 @@ pub(crate) enum Gathering {
     Formed,
     /// There are more replicas than should form the cluster, or two of the same name. Contains the names.
     Ambiguous(String),
-    /// Another replica is to found the cluster.
+    /// This replica waits for another one to found the cluster.
     Waiting,
-    /// This replica is to found the cluster, with these members.
+    /// This replica founds the cluster, with these members.
     Founding(BTreeMap<u64, Replica>),
 }
 
-/// Decides by the replicas that answer at the initial addresses, this one among them.
+/// Decides from the replicas that answer at the initial addresses. They include this one.
 pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &FoundReplicas) -> Gathering {
     let founded = found.members.iter().any(|hello| !hello.cluster.is_empty() && hello.cluster != own.cluster);
     if founded {
@@ -87,7 +87,7 @@ pub(crate) fn gathering(own: &Hello, initial: &Initial, found: &FoundReplicas) -
     }
 }
 
-/// Returns the members that are to form the cluster. Fails unless all of them are up and see each other.
+/// Returns the members that will form the cluster. Fails unless all of them are up and see each other.
 fn members(own: &Hello, initial: &Initial, found: &FoundReplicas) -> Result<BTreeMap<u64, Replica>, Gathering> {
     let (names, blind) = (found.names(), found.blind(own));
     match initial {
@@ -176,7 +176,7 @@ mod tests {
         let all = all_see(found(&[("a", 11, ""), ("b", 22, ""), ("c", 33, "")]));
         let twice = FoundReplicas { misplaced: vec![at("h:3", "c", "b")], ..all };
         assert!(matches!(gathering(&hello("a", 11, ""), &initial, &twice), Gathering::Crossed(_)));
-        // A replica that is to be admitted must see that there is a cluster, whatever else it finds.
+        // A replica that waits to be admitted must see that there is a cluster, whatever else it finds.
         let formed = FoundReplicas { misplaced: vec![at("h:3", "c", "d")], ..found(&[("a", 11, ""), ("b", 22, "x")]) };
         assert_eq!(gathering(&hello("a", 11, ""), &initial, &formed), Gathering::Formed);
     }

@@ -54,7 +54,7 @@ impl Groups {
         self.0.groups.read().clone()
     }
 
-    /// Returns this replica's node in each of them.
+    /// Returns this replica's node in each group.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         self.0.groups.read().values().map(|group| group.leader_client.node().clone()).collect()
     }

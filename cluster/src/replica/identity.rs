@@ -94,7 +94,7 @@ impl IdentityFile {
         Ok(file)
     }
 
-    /// Gives the identity up for good, also after a restart.
+    /// Gives the identity up for good: it cannot be opened again.
     pub(crate) fn forfeit(&self) -> io::Result<()> {
         self.disk.create(&self.directory.join(FORFEIT))?.sync()?;
         self.disk.sync_directory(&self.directory)

@@ -122,7 +122,7 @@ impl LeaderClient {
         &self.waiting_writes
     }
 
-    /// Returns the repeated writes that this replica was asked for as the leader.
+    /// Returns the latest attempts of repeated writes that this replica was asked to make as the leader.
     pub(crate) fn latest_attempts(&self) -> &LatestAttempts {
         &self.latest_attempts
     }
@@ -322,7 +322,7 @@ impl LeaderClient {
         }
     }
 
-    /// Does so if this replica leads.
+    /// Commits that the group assigns no revision up to this one any more, if this replica leads.
     pub(crate) async fn close_here(&self, revision: Revision) -> Result<(), ReadError> {
         let (reply, closed) = oneshot::channel();
         self.proposer.try_send(Close { revision, reply }).map_err(|_| ReadError::Unavailable)?;

@@ -125,7 +125,7 @@ pub(crate) async fn wait_for_map(starter: &Starter) -> Result<(), OpenError> {
     let map = table.get(MAP_KEY).map(|object| ShardMap::read(object.bytes())).transpose()?.unwrap_or_default();
     let wanted = ShardMap::founding(options, &BTreeMap::new())?;
     if (map.shards(), map.data_groups()) != (wanted.shards(), wanted.data_groups()) {
-        tracing::info!(%map, "tables keep the shards of the cluster: configured ones are only used to found one");
+        tracing::info!(%map, "tables keep the shards of the cluster: the configured ones are used only to found one");
     }
     Ok(())
 }

@@ -84,8 +84,8 @@ impl Placement {
         self.tables.map().preferred.get(&number_of_group(group)?).copied()
     }
 
-    /// Returns whether a group must stay where it was transferred to: for a while, unless another member is preferred
-    /// since.
+    /// Returns whether a group that was transferred to this replica must still stay here. It stays for a while, unless
+    /// another member has become the preferred one since.
     pub(crate) fn is_held(&self, group: &str) -> bool {
         let preferred = self.preferred(group);
         let holds =
@@ -96,7 +96,7 @@ impl Placement {
     /// Carries out a request that concerns this replica.
     ///
     /// # Errors
-    /// The reason for which it cannot be done, for people.
+    /// Returns the reason why the request cannot be carried out, in words for people.
     pub(crate) async fn carry_out(&self, request: &Administer) -> Result<(), String> {
         match request.action {
             administration::DRAIN => self.drain().await,

@@ -3,8 +3,8 @@
 //!
 //! Heartbeats of all groups that a replica leads are due at the same time, so that those to one replica are sent by one
 //! write and received by one read. Idle groups send none: their leader asks every other replica, in one call each, to
-//! expect none. From then on the replica itself is watched, and all groups that rest under it wake when it is not heard
-//! any more.
+//! expect none. From then on the others watch the leader's process itself, and all groups that rest under it wake when
+//! they receive nothing from it any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
     }
 }
 
-/// Asks the other replicas whether these groups can rest, and lets those rest on which all agree.
+/// Asks the other replicas whether these groups can rest. Lets a group rest if all its replicas that were asked agree.
 async fn rest(proposals: Vec<(Node, RestProposal)>, peers: Arc<dyn Peers>) {
     let mut groups_by_member: BTreeMap<(u64, &str), Vec<usize>> = BTreeMap::new();
     for (number, (_, proposal)) in proposals.iter().enumerate() {

@@ -185,7 +185,7 @@ async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
     }
 }
 
-/// How long tests wait for what must happen: so long that only what hangs takes longer, even on a busy machine.
+/// How long tests wait for what must happen: so long that only a test that hangs takes longer, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until a condition holds.

@@ -10,7 +10,7 @@ fn groups(store: &Store) -> Vec<GroupStatus> {
     store.status().groups
 }
 
-/// Waits until leaders are balanced and every group rests on every replica. Returns the term of each group.
+/// Waits until every group rests on every replica. Returns the term of each group.
 async fn all_rest(stores: &[Store]) -> BTreeMap<String, u64> {
     let all = || stores.iter().flat_map(groups).collect::<Vec<_>>();
     until("all groups rest", || all().iter().all(|group| group.rests)).await;

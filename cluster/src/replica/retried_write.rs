@@ -34,7 +34,7 @@ pub(crate) struct RetriedWrite<'a> {
     write_shard: WriteShard,
     /// The closed revision of the key's group before the first attempt.
     since: Revision,
-    /// Whether an unanswered attempt may have been made.
+    /// Whether an attempt that was not answered may have made the write.
     unknown: bool,
     /// The probe that must go through the log before the next attempt, if any.
     probe: Option<Write>,
@@ -113,8 +113,8 @@ impl<'a> RetriedWrite<'a> {
         }
     }
 
-    /// Returns the outcome of a change. Its leader may not have announced it, so this first waits for the promises of
-    /// all groups.
+    /// Returns the outcome of a change. The leader that committed it may not have waited for the promises of the other
+    /// members, so this waits for them first.
     async fn promised_outcome(&self, change: &Change) -> Outcome {
         if let Ok(client) = self.client() {
             client.node().wait_promised(change.object().revision()).await;
@@ -204,8 +204,8 @@ fn committed(change: &Change) -> Outcome {
     Outcome::Committed { object: change.object().clone(), previous: change.previous().cloned() }
 }
 
-/// Returns the probe for a write whose expectation may hold twice; `None` for another. The probe changes nothing
-/// wherever it is applied: no object has the revision that it expects.
+/// Returns the probe for a write whose expectation may hold twice, and `None` for any other write. The probe changes
+/// nothing wherever it is applied: no object has the revision that it expects.
 fn probe(write: &Write) -> Option<Write> {
     let expectation = Expectation::Revision(Revision::new(1));
     let Write { table, key, .. } = write;
@@ -275,7 +275,7 @@ mod tests {
         retried.client().unwrap().write(&retried.request(), None).await.unwrap();
         let made = table.get("ns/a").unwrap().revision();
         store.write(write(Expectation::Revision(made), None)).await.unwrap();
-        retried.note_lost_answer(); // the answer
+        retried.note_lost_answer();
         let outcome = retried.make(60, None).await.unwrap();
         assert!(matches!(outcome, Outcome::Committed { object, .. } if object.revision() == made));
         assert!(table.get("ns/a").is_none());

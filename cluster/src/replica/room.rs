@@ -1,7 +1,7 @@
 //! Moves leadership away from a replica whose disk has no room for the log to grow, before the first write must be
 //! refused; also from one whose disk is too slow for what the replica leads.
 //!
-//! Such a replica goes on voting and following as long as the segment that it writes has room. Records beyond that
+//! Such a replica goes on voting and following as long as the segment that it writes to has room. Records beyond that
 //! wait, and are written once there is room again.
 
 use std::sync::Arc;

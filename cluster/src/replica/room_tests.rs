@@ -15,7 +15,7 @@ fn large(number: usize) -> Write {
     Write { table: pods(), key, expectation, mutation: Mutation::Put(draft) }
 }
 
-/// Adding room is how operators recover from it.
+/// Operators recover by removing a full member, or by adding room.
 #[tokio::test]
 async fn members_are_removed_although_a_majority_has_no_room_for_writes() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);

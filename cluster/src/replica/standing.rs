@@ -109,7 +109,7 @@ pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
 }
 
 /// The error of a survivor that lacks a group.
-const NO_LOG: &str = "the replica has no log of it, so that it may have a part of the tables only";
+const NO_LOG: &str = "the replica has no log of the group, so that it may have a part of the tables only";
 
 async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
     let mut waiting = Instant::now();

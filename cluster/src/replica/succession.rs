@@ -3,10 +3,10 @@
 //! A broken connection says little. But if nothing listens at the leader's address any more, its process has ended, and
 //! it leads no longer. If it is alive after all and only this replica cannot reach it, the cost is one election.
 //!
-//! A leader that is frozen or cut off sends nothing on any connection, although it would send a beat every quarter of a
-//! second. A replica that misses it asks the others whether they would vote. They refuse as long as they hear the
-//! leader, so a leader that a majority hears is not deposed, however late this replica is. Replicas ask one after the
-//! other, and before the election timeout of the groups, which remains the last resort.
+//! A leader that is frozen or cut off sends nothing on any connection. A healthy one sends a beat at least every
+//! quarter of a second. A replica that misses these beats asks the others whether they would vote. They refuse as long
+//! as they hear the leader, so a leader that a majority hears is not deposed, however late this replica is. Replicas
+//! ask one after the other, and before the election timeout of the groups, which remains the last resort.
 //!
 //! A leader that others hear, but that does not hear them, would keep them from electing another. It notices this
 //! itself, and asks the others to lead instead, one after the other.
@@ -58,8 +58,8 @@ pub(crate) async fn hand_over_without_majority(placement: &Placement, nodes: &[N
             continue;
         }
         let mut successors = successors(own, node);
-        // A leader that has asked another to take over decides nothing until one leads, so only replicas that have
-        // nearly everything are asked.
+        // A leader that has asked another replica to take over commits nothing until there is a new leader, so only
+        // replicas that have nearly everything are asked.
         successors.retain(|successor| node.has_caught_up(*successor));
         successors.sort_by_key(|successor| !node.may_lead(*successor));
         for (rank, successor) in (0..).zip(&successors) {

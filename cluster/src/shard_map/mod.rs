@@ -77,7 +77,7 @@ pub(crate) struct Placement {
     pub(crate) serving: Division,
     /// The division that is being filled, and will replace it.
     pub(crate) next: Option<Division>,
-    /// Whether the serving division is to take no more writes, because the next one is about to take them.
+    /// Whether the serving division is being ended, because the next one is about to take writes.
     pub(crate) ending: bool,
 }
 
@@ -104,7 +104,7 @@ pub enum ShardMapError {
         /// The number of shards that was asked for.
         shards: u16,
     },
-    /// A table is to be spread over data groups, and there are none.
+    /// A table should be spread over data groups, but there are none.
     #[error("{table} cannot have {shards} shards: no data group replicates them")]
     NoGroups {
         /// The table.
@@ -218,8 +218,8 @@ impl ShardMap {
         self.tables.get(table).map_or_else(whole, |placement| placement.divisions().cloned().collect())
     }
 
-    /// Returns the map with a next division of a table. `founders` found the additional groups that it needs. `None`
-    /// when the table has, or will have, this number of shards already, or is being divided.
+    /// Returns the map with a next division of a table. `founders` are the founders of the additional groups that it
+    /// needs. Returns `None` when the table has, or will have, this number of shards already, or is being divided.
     ///
     /// # Errors
     /// Fails when the table cannot have this number of shards.
@@ -269,7 +269,7 @@ impl ShardMap {
         Some(map)
     }
 
-    /// Returns the map as an object to be written.
+    /// Returns the map as a draft of its object.
     pub(crate) fn draft(&self) -> Draft {
         let layout = Layout { revision_at: 0, head: 0, metadata: 0..0 };
         let text = format!("{}{}", "0".repeat(Revision::DIGITS), self.text());

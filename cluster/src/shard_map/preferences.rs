@@ -3,8 +3,8 @@
 use super::{GroupNumber, ShardMap};
 
 impl ShardMap {
-    /// Returns the map in which `member` is the preferred leader of these groups, or in which they have none. `None`
-    /// when that is so already.
+    /// Returns the map in which `member` is the preferred leader of these groups. If `member` is `None`, they have no
+    /// preferred leader in it. Returns `None` when this changes nothing.
     pub(crate) fn preferring(
         &self,
         group_numbers: impl IntoIterator<Item = GroupNumber>,

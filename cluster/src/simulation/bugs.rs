@@ -25,7 +25,7 @@ pub(crate) enum Bug {
     /// A leader assigns revisions by its own clock, before it has applied those that others assigned, and ignores those
     /// that it has heard of.
     HastyLeader,
-    /// A replica that believes to lead answers reads without asking the others.
+    /// A replica that believes that it leads answers reads without asking the others.
     LeaseRead,
     /// An attempt that was made although its answer was lost counts as refused.
     LostAnswer,

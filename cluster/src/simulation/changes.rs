@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// The largest number of shards into which a table is divided.
 const SHARDS_MAX: u64 = 4;
 
-/// Makes changes of members, one at a time, since a majority of the disks that were not lost must remain.
+/// Makes changes of members, one at a time: the disks of a majority of the members must never be lost.
 #[derive(Clone, Default)]
 pub(super) struct MemberChanges(Rc<Cell<bool>>);
 
@@ -29,12 +29,12 @@ impl MemberChanges {
         self.0.get()
     }
 
-    /// Admits a host that has lost its disk, and will come back, in its own place.
+    /// Admits a host that has lost its disk and will come back, as the replacement of itself.
     pub(super) fn replace(&self, world: &World, host: usize) {
         self.begin(world, host, false);
     }
 
-    /// Removes a host, and admits it again as it is.
+    /// Removes a host, and admits it again with the disk that it has.
     pub(super) fn readmit(&self, world: &World, host: usize) {
         self.begin(world, host, true);
     }

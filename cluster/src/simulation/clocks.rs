@@ -14,7 +14,7 @@ const HEARSAY_MS: u64 = 1_000;
 /// The interval at which a client looks for what is being written.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
-/// Returns a key of the table that the group with this name has.
+/// Returns a key of the table that belongs to the group with this name.
 async fn key_in(store: &Store, group: &'static str) -> Key {
     let table = store.table(&TableId::new(SPREAD));
     let mut keys = (0..).map(|number| Key::namespaced("x", &format!("k{number}")));
@@ -45,8 +45,8 @@ fn create(world: &mut World, host: usize, group: &'static str) -> Revision {
     ask(world, host, move |store| create_in(store, group))
 }
 
-/// Returns two members that each lead a group and hear of each other only from a third. The clock of the first is far
-/// ahead.
+/// Returns a cluster in which two members each lead a group and hear of each other only from a third. The clock of the
+/// first is far ahead.
 fn apart(seed: u64) -> World {
     let (mut world, ..) = three(seed);
     lead(&mut world, 0, "g1");
@@ -56,8 +56,8 @@ fn apart(seed: u64) -> World {
     world
 }
 
-/// Writes through either member, one after the other. Returns their revisions, and how long the first write took, in
-/// milliseconds.
+/// Writes through the first member, and then through the second. Returns the revisions, and how long the first write
+/// took, in milliseconds.
 fn two_writes(seed: u64) -> ([Revision; 2], u64) {
     let mut world = apart(seed);
     let begin = world.time.now_ms();
@@ -78,7 +78,7 @@ fn a_write_is_acknowledged_once_all_others_will_assign_larger_revisions() {
 }
 
 /// Writes through the first member, which shows the write before it is acknowledged, and after that through the second.
-/// Returns their revisions.
+/// Returns the revisions.
 fn seen_before(seed: u64) -> [Revision; 2] {
     let mut world = apart(seed);
     let client = world.hosts[0].client.clone();

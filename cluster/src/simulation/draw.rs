@@ -12,7 +12,7 @@ pub(super) fn within(range: std::ops::Range<u64>) -> u64 {
     range.start + below(range.end - range.start)
 }
 
-/// Returns true once in this many times.
+/// Returns true with a probability of one in `times`.
 pub(super) fn once_in(times: u64) -> bool {
     below(times) == 0
 }

@@ -10,7 +10,7 @@ use super::world::{PLAIN, SPREAD, World};
 
 /// The room on a disk that is nearly full.
 const LITTLE_ROOM: u64 = 8 << 10;
-/// How far wall clocks are set off at most, in milliseconds.
+/// The most by which a wall clock is set wrong, in milliseconds.
 const SKEW_MS: u64 = 3_600_000;
 
 /// How far a wall clock is set forward that is only slightly off, in milliseconds.

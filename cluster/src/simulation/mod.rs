@@ -8,8 +8,8 @@
 //! [`run`] combines all this and passes the recorded history to the checker of the fault tests, which has a file for
 //! each invariant.
 //!
-//! `cargo test -p flotilla-cluster simulation` runs some seeds. These commands run others, and one with everything that
-//! it does printed:
+//! `cargo test -p flotilla-cluster simulation` runs some seeds. Of these commands, the first runs other seeds; the
+//! second runs one, and prints everything that happens:
 //!
 //! ```text
 //! FLOTILLA_SIMULATION_SEEDS=100..200 cargo test -p flotilla-cluster simulation::run

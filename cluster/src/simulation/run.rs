@@ -114,7 +114,7 @@ fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
         return Err(format!("{} clients do not end", traffic.busy()));
     }
     if !world.wait(RECOVERY_MS, |_| schedule.is_settled()) {
-        return Err("who replicates is not as it should be".into());
+        return Err("a change of members does not end".into());
     }
     if !world.wait(RECOVERY_MS, |world| world.hosts.iter().all(|host| host.client.is_open())) {
         return Err("a host does not come back".into());

@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Trace {
-    /// Returns an empty trace. `is_printed`: whether notes are printed as they come.
+    /// Returns an empty trace. `is_printed` says whether notes are printed as they come.
     pub(super) fn new(time: Time, is_printed: bool) -> Trace {
         Trace { time, state: Arc::new(Mutex::new(State { is_printed, ..State::default() })) }
     }

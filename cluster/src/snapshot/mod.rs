@@ -66,7 +66,7 @@ pub(crate) struct Loaded {
 pub(crate) enum SnapshotWriteError {
     #[error("the snapshot cannot be written")]
     Io(#[from] io::Error),
-    #[error("the snapshot took so long that the history it is of is gone")]
+    #[error("the snapshot took so long that a part of its history is gone")]
     Compacted(#[from] Compacted),
 }
 

@@ -34,7 +34,7 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
         return Err(WalError::Newer { path: path.to_path_buf(), version, supported: FORMAT });
     }
     if version < FORMAT {
-        return Err(damaged(8, "its format is of a release before the first"));
+        return Err(damaged(8, "its format is older than that of the first release"));
     }
     let size = file.size().map_err(failed)?;
     let mut progress = progress::Progress::of("reading the bytes of a snapshot", size, OPENING_PROGRESS_INTERVAL);

@@ -55,8 +55,8 @@ impl Writing {
     }
 
     /// Writes about `bytes` more bytes and makes them durable, so that never much waits for the disk at once. Returns
-    /// the path when the snapshot is complete; the ones before it have then been removed. `None` when more is to be
-    /// written.
+    /// the path when the snapshot is complete; the ones before it have then been removed. Returns `None` when there is
+    /// more to write.
     pub(crate) fn write(&mut self, bytes: usize) -> Result<Option<PathBuf>, SnapshotWriteError> {
         let written = self.write_on(bytes);
         if written.is_err() {

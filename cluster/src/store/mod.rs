@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// Does what [`Store::write`] does, but makes the write only while `tenure` lasts, if one is given: for a write
-    /// that was decided by state that was read in that tenure.
+    /// that depends on state that was read in that tenure.
     ///
     /// # Errors
     /// As [`Store::write`]; [`WriteError::NotLeader`] when the tenure is over and the write was not made.
@@ -208,8 +208,8 @@ impl Store {
         default.is_some_and(|group| group.leader_client.node().tenure() == Some(tenure.0))
     }
 
-    /// Returns a receiver of whether this replica leads the group `default`: now, and after every change. Work that
-    /// only one replica must do is done by that leader.
+    /// Returns a receiver that shows whether this replica leads the group `default`, now and after every change. Work
+    /// that only one replica must do is done by that leader.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         let default = self.shared.running.groups.get(DEFAULT_GROUP);
         default.map_or_else(|| watch::channel(false).1, |group| group.leads.clone())
@@ -256,8 +256,8 @@ impl Store {
         groups.map(|group| group.leader_client.node().clone()).collect()
     }
 
-    /// Returns whether this replica is a member that has started, and every group has a leader, so that writes and
-    /// linearizable reads can be tried.
+    /// Returns whether this replica is a member that has caught up since it started, and every group has a leader, so
+    /// that writes and linearizable reads can be tried.
     pub fn is_available(&self) -> bool {
         *self.shared.running.standing.borrow() == Standing::Member && self.serving_nodes().iter().all(Node::is_led)
     }

@@ -35,8 +35,8 @@ impl Store {
         }
     }
 
-    /// Waits until this replica has applied everything acknowledged before this call of one object, and of every table
-    /// that is kept in the group `default` alone.
+    /// Waits until this replica has applied everything that was acknowledged before this call for one object, and for
+    /// every table that is kept in the group `default` alone.
     ///
     /// # Errors
     /// Fails when leadership cannot be confirmed.
@@ -132,8 +132,8 @@ impl Store {
         let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // a timeout is no error here
     }
 
-    /// Waits until every group has promised to assign revisions above `revision`, so that a client that has seen
-    /// it never receives a smaller one later. A client that wrote it has the same promise.
+    /// Waits until all other members have promised to assign only revisions above `revision`, so that a client that has
+    /// seen it never receives a smaller one later. A client that wrote it has the same promise.
     ///
     /// # Errors
     /// Fails when the store is shut down.

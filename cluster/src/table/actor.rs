@@ -95,7 +95,7 @@ impl Handler<Take> for ShardActor {
 pub(crate) struct Trim {
     /// Changes up to this revision have left the history window by their age.
     pub(crate) aged: Revision,
-    /// Changes up to this revision no longer share encodings.
+    /// Changes up to this revision drop the encodings that watchers share.
     pub(crate) unshared: Revision,
     pub(crate) now: Instant,
     /// The closed revision of the table, which must stay readable.

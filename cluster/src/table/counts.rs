@@ -6,7 +6,7 @@ use compact_str::CompactString;
 
 use crate::{Key, Revision};
 
-/// One count over time: pairs of a count and the first revision at which it holds, oldest first.
+/// One count over time: pairs of a revision and the count from that revision on, oldest first.
 #[derive(Default)]
 struct Series(VecDeque<(Revision, u64)>);
 
@@ -25,8 +25,8 @@ impl Series {
         }
     }
 
-    /// Drops what only revisions before `floor` can see. Returns true when the series is empty: the count has been zero
-    /// since `floor`.
+    /// Drops what only revisions before `floor` can see. Returns whether the whole series can be dropped: the count has
+    /// been zero since `floor`.
     fn trim(&mut self, floor: Revision) -> bool {
         while self.0.get(1).is_some_and(|(since, _)| *since <= floor) {
             self.0.pop_front();

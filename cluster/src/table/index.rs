@@ -6,8 +6,8 @@ use compact_str::CompactString;
 
 use crate::{Key, Object};
 
-/// For each value of a field, the keys of which any kept version has that value, so that the index serves every
-/// readable revision. A reader must still check the version that it sees.
+/// The keys that have a value of the field in at least one kept version, by that value. So the index serves every
+/// readable revision; a reader must still check the version that it sees.
 pub(crate) struct Index {
     field: CompactString,
     values: HashMap<CompactString, BTreeMap<Key, u32>>,

@@ -110,7 +110,7 @@ impl Keyspace {
         self.counts.trim(key, Revision::ZERO);
     }
 
-    /// Makes the objects that were taken over the state as of `floor`, after which the history begins.
+    /// Declares that the objects that were taken over are the state as of `floor`, after which the history begins.
     pub(crate) fn begin(&mut self, floor: Revision) {
         self.floor = floor;
         self.last = self.last.max(floor);
@@ -234,7 +234,7 @@ pub(crate) struct Scan<'a> {
     pub(crate) after: Option<&'a Key>,
     /// Only objects with this value of this selectable field.
     pub(crate) field: Option<(&'a str, &'a str)>,
-    /// Only objects whose filter may contain, for each of these alternatives, at least one of its terms.
+    /// Only objects whose filter may contain at least one term of each of these lists.
     pub(crate) required: &'a [Vec<TermFilter>],
 }
 

@@ -123,12 +123,12 @@ impl Table {
         self.age.load(Ordering::Acquire)
     }
 
-    /// Notifies waiters that a shard was opened or has ended.
+    /// Notifies waiters that the divisions have changed, or that one of their shards was opened or has ended.
     pub(crate) fn turn(&self) {
         self.turned.notify_waiters();
     }
 
-    /// Returns the notifier of changes: of the divisions, or that one of their shards is opened or ended.
+    /// Returns what is notified when the divisions change, or one of their shards is opened or ended.
     pub(crate) fn turned(&self) -> &Notify {
         &self.turned
     }
@@ -170,8 +170,8 @@ impl Table {
         WriteShard { epoch: division.epoch(), shard: division.number_of(key), clock: placed.clock.clone() }
     }
 
-    /// Returns whether a key is still written in this shard, as far as is known here. Also true while no later shard
-    /// takes writes for it yet.
+    /// Returns whether a key is still written in this shard, as far as is known here. Returns false once the shard has
+    /// ended, even if no later shard takes writes of the key yet.
     pub(crate) fn is_write_shard(&self, key: &str, write_shard: &WriteShard) -> bool {
         let divisions = self.divisions();
         let (division, placed) = division::newest(&divisions, key);

@@ -10,7 +10,7 @@ use super::division;
 use super::{Change, ChangeRange, Extent, Snapshot, Table};
 use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
 
-/// How often a read of a snapshot or of one of its objects is tried again because its revision left the history
+/// Attempts to take a snapshot, or to read an object at a revision. An attempt fails if the revision leaves the history
 /// meanwhile.
 const SNAPSHOT_ATTEMPTS: usize = 64;
 
@@ -67,7 +67,7 @@ impl Table {
         floor
     }
 
-    /// Returns the oldest revision that clients may name: the history reaches back to it, and it was the present time
+    /// Returns the oldest revision that clients may name: the history reaches back to it, and the clock showed it
     /// within the history window. In a table without changes for longer than that, it is above [`Table::revision`].
     pub fn horizon(&self) -> Revision {
         let outdated = self.front().clocks().first().map(|clock| clock.hybrid().outdated());

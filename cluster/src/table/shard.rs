@@ -17,8 +17,9 @@ use crate::entry::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
 
-/// The shared state of one shard. Only its actor calls the methods that change it, except [`Shard::adopt`], and
-/// [`Shard::trim`] while a store is opened: their caller waits for the actor's answers, so the actor is idle then.
+/// The shared state of one shard. Only its actor calls the methods that change it, with these exceptions: anybody may
+/// call [`Shard::index`]. The caller of [`Shard::adopt`], or of [`Shard::trim`] while a store is opened, waits for the
+/// actor's answers, so the actor is idle then.
 ///
 /// Locks are taken one at a time and never held across an await. Effects take place in this order: the keyspace, the
 /// change log, the revision of the last change, the closed revision of the shard's group. A reader that sees a closed
@@ -85,7 +86,8 @@ impl Shard {
         self.horizon.lock().floor()
     }
 
-    /// Appends the changes of a range, oldest first.
+    /// Appends the changes of a range to `out`, oldest first. Fails when the history begins after the start of the
+    /// range.
     pub(super) fn changes(&self, of: ChangeRange, out: &mut Vec<Arc<Change>>) -> Result<(), Compacted> {
         // Most shards of a table have nothing new, and this check needs no lock. The floor is never above the last
         // change.
@@ -116,8 +118,9 @@ impl Shard {
         outcomes
     }
 
-    /// Builds the state of a snapshot without touching the present one, on any thread, since it may be large. Meanwhile
-    /// others read the present state, up to a revision that was closed before and that the snapshot also has.
+    /// Builds the state of a snapshot without touching the present one. Any thread may do this, since the state may be
+    /// large. Meanwhile others read the present state, up to a revision that was closed before and that the snapshot
+    /// also has.
     pub(crate) fn prepare(&self, content: Content) -> Restored {
         let Content { floor, stage, objects, changes } = content;
         let mut keyspace = Keyspace::new(floor, self.fields());
@@ -153,8 +156,8 @@ impl Shard {
         (before, history)
     }
 
-    /// Captures the state up to the closed revision of the group, to be read chunk by chunk. It stays unchanged for
-    /// `hold`.
+    /// Captures the state up to the closed revision of the group, to be read chunk by chunk. The captured state stays
+    /// readable for `hold`.
     ///
     /// The captured content of a shard that is being filled may include later steps. That is harmless: the steps that
     /// follow the snapshot's entry in the log are applied again, and each of them states the objects that must exist
@@ -175,9 +178,9 @@ impl Shard {
         self.last.store(log.last().get(), Ordering::Release);
     }
 
-    /// Drops changes not newer than `aged`, and more of the oldest while the history takes more than `bytes_max`; but
-    /// none that is pinned, and none after `through`. Each call does a bounded amount of work. Returns whether there
-    /// may be more to drop.
+    /// Drops the changes up to `aged`, and further ones, oldest first, while the history takes more than `bytes_max`.
+    /// Keeps pinned changes, and all changes after `through`. Each call does a bounded amount of work. Returns whether
+    /// there may be more to drop.
     pub(crate) fn trim(&self, aged: Revision, bytes_max: usize, through: Revision, now: Instant) -> bool {
         let wanted = self.log.read().excess(aged, bytes_max).min(through);
         let floor = self.horizon.lock().raise(wanted, now);
@@ -248,7 +251,8 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Appends the next objects as of the floor, after a key. Returns the key to continue after; `None` at the end.
+    /// Appends the next objects as of the floor, after a key. Returns the key after which to continue. Returns `None`
+    /// at the end.
     pub(crate) fn objects(&self, after: Option<&Key>, out: &mut Vec<Arc<Object>>) -> Result<Option<Key>, Compacted> {
         let scan = Scan { scope: &Scope::All, after, field: None, required: &[] };
         let keyspace = self.hold.shard.keyspace.read();
@@ -269,7 +273,7 @@ impl Capture {
     }
 }
 
-/// Keeps a revision of a shard readable until it is dropped.
+/// Keeps a revision of a shard readable until this is dropped.
 pub(super) struct Hold {
     pub(super) shard: Arc<Shard>,
     pin: super::horizon::Pin,

@@ -20,7 +20,7 @@ struct Pinned {
     revision: Revision,
     /// The division that has the revision.
     division: Arc<Division>,
-    /// One for each shard; fewer when the revision is not readable any more, in which case every read fails.
+    /// One for each shard. There are fewer if the revision is not readable any more; then every read fails.
     _holds: Vec<Hold>,
 }
 
@@ -32,8 +32,8 @@ pub struct Selection {
     /// Only objects with this value of this selectable field. Uses the index of the field if the table has one;
     /// otherwise examines the whole scope.
     pub field: Option<(compact_str::CompactString, compact_str::CompactString)>,
-    /// Only objects that may have, for each of these alternatives, at least one of its terms. This is a filter that
-    /// saves loading most of the other objects; the reader must still drop those that pass it without matching.
+    /// Lists of alternative terms: only objects that may have at least one term of each list. This filter saves loading
+    /// most of the other objects, but some pass it: the reader must drop those that do not match.
     pub required: Vec<Vec<TermFilter>>,
 }
 
@@ -64,7 +64,7 @@ impl Snapshot {
         shards.map(|placed| placed.shard.keyspace.read().count(scope, self.revision())).sum()
     }
 
-    /// Returns one object; `None` when it did not exist at the revision.
+    /// Returns one object. Returns `None` when it did not exist at the revision.
     ///
     /// # Errors
     /// Fails when the snapshot was held for too long.

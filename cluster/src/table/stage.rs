@@ -17,7 +17,7 @@ use crate::{Object, Revision};
 pub(crate) struct Progress {
     /// The number of the last step.
     pub(crate) step: u64,
-    /// The revision up to which the shard is complete; `None` while objects are still missing.
+    /// The revision up to which the shard is complete. `None` while objects are still missing.
     pub(crate) through: Option<Revision>,
 }
 
@@ -25,9 +25,9 @@ pub(crate) struct Progress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StageContent {
     pub(crate) filled: Progress,
-    /// The revision above which the shard was opened for writes; `None` if it was not.
+    /// The revision above which the shard was opened for writes. `None` if it was not.
     pub(crate) opened: Option<Revision>,
-    /// The revision after which it takes no more writes; `None` if it has not ended.
+    /// The revision after which it takes no more writes. `None` if it has not ended.
     pub(crate) ended: Option<Revision>,
 }
 
@@ -55,12 +55,12 @@ impl Stage {
         *self.filled.lock()
     }
 
-    /// Returns the revision above which the shard was opened for writes; `None` if it was not.
+    /// Returns the revision above which the shard was opened for writes. Returns `None` if it was not.
     pub(crate) fn opened(&self) -> Option<Revision> {
         known(&self.opened)
     }
 
-    /// Returns the revision after which the shard takes no more writes; `None` if it has not ended.
+    /// Returns the revision after which the shard takes no more writes. Returns `None` if it has not ended.
     pub(crate) fn ended(&self) -> Option<Revision> {
         known(&self.ended)
     }

@@ -263,7 +263,7 @@ async fn only_changes_that_concern_a_subscription_wake_it() {
 }
 
 /// Another replica told the client of the revision, and this replica is brought up to date by a snapshot whose history
-/// begins above what it had.
+/// begins above all revisions that it had.
 #[tokio::test]
 async fn a_subscription_from_a_future_revision_begins_there() {
     let table = table();

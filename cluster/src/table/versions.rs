@@ -24,13 +24,13 @@ impl Versions {
         &self.latest
     }
 
-    /// Returns the object; `None` when it is deleted.
+    /// Returns the object. Returns `None` when it is deleted.
     pub(crate) fn live(&self) -> Option<&Arc<Object>> {
         (!self.latest.is_tombstone()).then_some(&self.latest)
     }
 
-    /// Returns the object as of a revision: its newest version up to that revision; `None` when that is a deletion or
-    /// there is none.
+    /// Returns the object as of a revision: its newest version up to that revision. Returns `None` when that is a
+    /// deletion or there is none.
     pub(crate) fn at(&self, revision: Revision) -> Option<&Arc<Object>> {
         let version = if self.latest.revision() <= revision {
             &self.latest
@@ -42,8 +42,8 @@ impl Versions {
         (!version.is_tombstone()).then_some(version)
     }
 
-    /// Returns whether some version may have, for each of these alternatives, at least one of its terms. Does not read
-    /// the versions.
+    /// Returns whether the versions may have at least one term of each of these lists. Looks at the filter alone, not
+    /// at the versions.
     pub(crate) fn may_have(&self, required: &[Vec<TermFilter>]) -> bool {
         required.iter().all(|terms| terms.iter().any(|term| self.filter.may_have(*term)))
     }

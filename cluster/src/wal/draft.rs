@@ -67,7 +67,7 @@ impl Appender<'_> {
         self.record(&Record::Committed(at));
     }
 
-    /// Drops the entries after this index, or all.
+    /// Drops the entries after this index. `None` drops all.
     pub(crate) fn truncate(&mut self, last: Option<u64>) {
         if seeded!(LostTruncate) {
             let _ = self.ledger.note(&Record::Truncate(last), None);

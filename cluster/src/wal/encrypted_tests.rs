@@ -10,7 +10,7 @@ use crate::disk::PAGE;
 use crate::disk::simulated::SimulatedDisk;
 use crate::disk::simulated_keys::{Adding, contains, encrypted};
 
-/// Opens the log on an encrypted disk. Its writer does what `runner` says.
+/// Opens the log on an encrypted disk. `runner` runs its writer.
 fn open(disk: &SimulatedDisk, runner: &ByHand) -> Wal {
     let disk = encrypted(disk, Adding::with(Some(1), &[1]));
     let options = WalOptions { runner: Arc::new(runner.clone()), ..options(&Arc::default()) };

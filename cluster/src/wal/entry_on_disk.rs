@@ -64,7 +64,7 @@ impl Announcer {
         (Announcer { sender, next: 0 }, receiver)
     }
 
-    /// Handles a record of the group that was read, and that its ledger has already.
+    /// Handles a record of the group that was read. The group's ledger has it already.
     pub(super) fn note(&mut self, record: &Record<'_>, ledger: &Ledger, segments: &Segments) {
         match record {
             Record::Committed(at) if ledger.entry(at.index).is_some_and(|entry| entry.at == *at) => {

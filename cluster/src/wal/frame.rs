@@ -54,7 +54,7 @@ pub(crate) fn frame_length(body: usize) -> usize {
     (HEADER + body + TRAILER).next_multiple_of(ALIGNMENT)
 }
 
-/// Returns the length of the frame at the start of these bytes; `None` if its header cannot be read.
+/// Returns the length of the frame at the start of these bytes. Returns `None` if its header cannot be read.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     Header::decode(bytes).map(|header| header.frame_length())
 }

@@ -16,7 +16,7 @@ pub(crate) struct Position {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LedgerEntry {
     pub(crate) at: LogRef,
-    /// Its position on disk; `None` until it is written.
+    /// Its position on disk. `None` until it is written.
     pub(crate) position: Option<Position>,
 }
 
@@ -84,7 +84,7 @@ impl Ledger {
         self.entries.back().map(|entry| entry.at).or(self.purged)
     }
 
-    /// Returns the index of the first entry; `None` when there is none.
+    /// Returns the index of the first entry. Returns `None` when there is none.
     pub(crate) fn first_index(&self) -> Option<u64> {
         self.entries.front().map(|entry| entry.at.index)
     }
@@ -99,7 +99,7 @@ impl Ledger {
         self.entries.get_mut(usize::try_from(index.checked_sub(first)?).ok()?)
     }
 
-    /// Returns the oldest segment with an entry of the group; `None` when none is on disk.
+    /// Returns the oldest segment with an entry of the group. Returns `None` when none is on disk.
     pub(crate) fn oldest_segment(&self) -> Option<u64> {
         // Positions rise with indexes, so the first entry on disk is in the oldest segment.
         self.entries.iter().find_map(|entry| entry.position).map(|position| position.segment)

@@ -281,7 +281,7 @@ impl Wal {
         GroupState { vote, committed, purged, last: ledger.last(), first_index: ledger.first_index() }
     }
 
-    /// Returns the entry of a group at an index; `None` when it is not in the log.
+    /// Returns the entry of a group at an index. Returns `None` when it is not in the log.
     pub(crate) fn entry_at(&self, group: GroupId, index: u64) -> Option<LogRef> {
         Some(self.shared.ledgers.lock()[usize::from(group)].entry(index)?.at)
     }

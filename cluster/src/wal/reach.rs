@@ -30,7 +30,7 @@ fn is_there(disk: &dyn Disk, path: &Path) -> io::Result<bool> {
     Ok(disk.list(parent)?.iter().any(|file| file == path))
 }
 
-/// Brings the file into the form that a new one would have.
+/// Brings the file into the form that a new one would have: encrypted or not, and by which key.
 pub(super) fn renew(disk: &dyn Disk, directory: &Path) -> io::Result<()> {
     let path = path(directory);
     if is_there(disk, &path)? { disk.renew(&path) } else { Ok(()) }
@@ -51,7 +51,7 @@ pub(super) fn note(disk: &dyn Disk, directory: &Path, number: u64) -> io::Result
     let unfinished = directory.with_file_name(UNFINISHED_FILE);
     let written = disk.preallocate(&unfinished, NOTES * DISTANCE as u64).and_then(|file| write(&*file));
     written.inspect_err(|_| {
-        let _ = disk.remove(&unfinished); // a new attempt finds no file of which it knows nothing
+        let _ = disk.remove(&unfinished); // so that the next attempt does not find the unfinished file
     })?;
     disk.rename(&unfinished, &path)?;
     path.parent().map_or(Ok(()), |parent| disk.sync_directory(parent))
@@ -69,7 +69,7 @@ pub(super) fn note_end(disk: &dyn Disk, directory: &Path, sequence: u64) -> io::
     file.sync()
 }
 
-/// Returns the number of the frame that [`note_end`] noted; `None` without a note.
+/// Returns the number of the frame that [`note_end`] noted. Returns `None` without a note.
 pub(super) fn read_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>> {
     let path = path(directory);
     if !is_there(disk, &path)? {
@@ -80,7 +80,7 @@ pub(super) fn read_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u
     Ok(parse(END_MAGIC, &bytes))
 }
 
-/// Returns the highest segment number that was noted; `None` without a note.
+/// Returns the highest segment number that was noted. Returns `None` without a note.
 pub(super) fn read(disk: &dyn Disk, directory: &Path) -> io::Result<Option<u64>> {
     let path = path(directory);
     if !is_there(disk, &path)? {

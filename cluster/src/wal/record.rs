@@ -1,4 +1,4 @@
-//! Records, of which the body of a frame consists.
+//! Records: the parts of the body of a frame.
 
 use std::fmt;
 

@@ -103,7 +103,8 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
     Ok(Recovered { names, ledgers, segments, active, is_new })
 }
 
-/// Brings the files of the log into the form that new ones would have. Changes nothing if one cannot be decrypted.
+/// Brings the files of the log into the form that new ones would have: encrypted or not, and by which key. Changes
+/// nothing if one cannot be decrypted.
 fn renew(disk: &dyn Disk, directory: &Path, numbers: &[u64]) -> Result<(), WalError> {
     if !disk.has_keys() {
         return Ok(());
@@ -129,7 +130,7 @@ fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(
         Some(reached) if last < Some(reached) => {
             return Err(WalError::Missing { path: segment::path(directory, reached) });
         }
-        // A segment is named before it is noted, so the note may be behind by one crash.
+        // A segment gets its name before it is noted. After a crash in between, the note is one segment behind.
         reached if reached < last => last.map_or(Ok(()), |last| reach::note(disk, directory, last)),
         _ => Ok(()),
     }
@@ -137,7 +138,7 @@ fn check_reach(disk: &dyn Disk, directory: &Path, last: Option<u64>) -> Result<(
 }
 
 /// Logs where the log ends. Fails when frames are missing that were durable when the log was last closed. For a log
-/// that was not closed this cannot be told, since frames that were never written look the same.
+/// that was not closed this cannot be known, since missing frames look like frames that were never written.
 fn check_end(disk: &dyn Disk, directory: &Path, frame: u64, path: &Path, offset: u64) -> Result<(), WalError> {
     let noted = reach::read_end(disk, directory).map_err(failed(directory))?;
     if noted.is_some_and(|noted| frame < noted) {
@@ -157,7 +158,7 @@ pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
     Ok(is_there || reach::read(disk, directory)?.is_some())
 }
 
-/// Returns the newest segment that the log in a directory had, if that segment is missing; `None` otherwise.
+/// Returns the newest segment that the log in a directory had, if that segment is missing. Returns `None` otherwise.
 ///
 /// # Errors
 /// Fails when the directory, or the file beside it, cannot be read.

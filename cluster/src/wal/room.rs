@@ -50,7 +50,7 @@ impl Wal {
             if let Some(reservation) = self.try_reserve(bytes) {
                 return Ok(reservation);
             }
-            // Decided by one attempt to make room that starts after this call.
+            // An attempt to make room may have begun before this call. The next one decides.
             let made = self.shared.spare.want();
             match *attempts.get_or_insert(made) {
                 first if made > first + 1 => return Err(NoRoom),
@@ -70,8 +70,8 @@ impl Wal {
         self.shared.behind.notified().await;
     }
 
-    /// Returns a receiver of whether the disk had no room for the next segment at the last attempt. Once the active
-    /// segment is used up, nothing can be reserved then.
+    /// Returns a receiver of whether the last attempt to make the next segment failed. If it failed, nothing can be
+    /// reserved once the active segment is used up.
     pub(crate) fn lacks_room(&self) -> watch::Receiver<bool> {
         self.shared.spare.lacks()
     }
@@ -81,8 +81,9 @@ impl Wal {
         self.shared.spare.want();
     }
 
-    /// Reserves room if everything reserved fits into the rest of the active segment, or else into the next one, no
-    /// matter which frame is the first to go there. `None` when there is not enough room.
+    /// Reserves room if everything that is reserved fits into the rest of the active segment, or all of it into the
+    /// next segment. Then it does not matter which frame is the first that goes into the next segment. `None` when
+    /// there is not enough room.
     fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         let shared = &self.shared;
         let bytes = with_headers(bytes);

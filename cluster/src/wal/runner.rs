@@ -18,7 +18,7 @@ pub(crate) trait RunningLog: Send {
     fn finish(self: Box<Self>);
 }
 
-/// Runs each on a thread of its own, since both wait for the disk.
+/// Runs the writer and the preparer, each on a thread of its own, since both wait for the disk.
 pub(crate) struct Threads;
 
 struct Started {

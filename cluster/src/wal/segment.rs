@@ -20,7 +20,7 @@ pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:016x}.wal"))
 }
 
-/// Returns the number in a segment's file name; `None` for another file.
+/// Returns the number in a segment's file name. Returns `None` for another file.
 pub(crate) fn number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?.strip_suffix(".wal")?;
     u64::from_str_radix(name, 16).ok()
@@ -38,7 +38,8 @@ pub(crate) fn is_blank_segment(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "tmp")
 }
 
-/// Creates the blank segment of this attempt. Each has its own name, since one may be numbered while the next is made.
+/// Creates a blank segment. Its name contains `count`, the number of the attempt, since the blank segment before it may
+/// not have got its number yet.
 pub(crate) fn prepare(disk: &dyn Disk, directory: &Path, size: u64, count: u64) -> io::Result<BlankSegment> {
     let path = directory.join(format!("blank-{count:x}.tmp"));
     let file = disk.preallocate(&path, size).inspect_err(|_| {
@@ -124,7 +125,7 @@ impl SpareSegment {
         self.state.lock().ready.is_some()
     }
 
-    /// Returns a receiver of whether there is none because the disk has no room for one.
+    /// Returns a receiver of whether there is none because the last attempt to make one failed.
     pub(crate) fn lacks(&self) -> watch::Receiver<bool> {
         self.lacks.subscribe()
     }
@@ -150,7 +151,7 @@ impl SpareSegment {
         self.changed.notify_all();
     }
 
-    /// Waits until a segment is wanted. Returns the number of attempts so far; `None` when closing.
+    /// Waits until a segment is wanted. Returns the number of attempts so far. Returns `None` when closing.
     pub(crate) fn wanted(&self) -> Option<u64> {
         let mut state = self.state.lock();
         while !state.wanted && !state.closing {

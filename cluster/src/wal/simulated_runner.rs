@@ -12,7 +12,7 @@ use super::writer::{Preparer, Writer};
 use super::{Draft, Shared};
 use crate::disk::simulated::Pace;
 
-/// Runs them as tasks on the runtime on which the log is opened.
+/// Runs the writer and the preparer as tasks on the runtime on which the log is opened.
 pub(crate) struct Tasks {
     pub(crate) pace: Pace,
 }

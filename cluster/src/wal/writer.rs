@@ -67,8 +67,8 @@ impl Preparer {
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     active: Active,
-    /// The state of the groups after the last frame, with which the next segment will begin. Entries are not kept in
-    /// these.
+    /// The state of the groups after the last frame, with which the next segment will begin. New entries are not added
+    /// to these ledgers.
     ledgers: Vec<Ledger>,
     /// Segments before this one are superfluous.
     needed: u64,
@@ -103,8 +103,8 @@ impl Writer {
         self.begin_segment()
     }
 
-    /// Takes the next draft to write. When there is none, waits for one if `waits`, until the log is closed. `None`
-    /// when there is none.
+    /// Takes the next draft to write. If there is none and `waits` is true, waits for one until the log is closed.
+    /// Returns `None` if there is still none.
     pub(super) fn next(&mut self, waits: bool) -> Option<Draft> {
         let shared = self.shared.clone();
         let mut queue = shared.queue.lock();
@@ -269,7 +269,7 @@ impl Writer {
         self.flush_frame()
     }
 
-    /// Returns the oldest segment if no group needs it; `None` otherwise.
+    /// Returns the oldest segment if no group needs it. Returns `None` otherwise.
     fn superfluous(&self) -> Option<(u64, PathBuf)> {
         let segments = self.shared.segments.lock();
         let (number, segment) = segments.first_key_value()?;
@@ -277,7 +277,7 @@ impl Writer {
     }
 
     /// Removes the oldest segment if no group needs it. Only one at a time, between frames: each removal takes the disk
-    /// some milliseconds, and there may be many while records wait to be written.
+    /// some milliseconds, and many may be due while records wait to be written.
     fn give_back(&mut self) {
         let Some((number, path)) = self.superfluous() else { return };
         let Shared { segments, disk, options, .. } = &*self.shared;

@@ -7,12 +7,12 @@ use std::cell::RefCell;
 use std::task::Waker;
 
 thread_local! {
-    /// The tasks to wake when this thread has notified all subscribers; `None` while it is not notifying.
+    /// The tasks to wake when this thread has notified all subscribers. `None` while it is not notifying.
     static WAITING: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
 }
 
-/// Wakes a task once this thread has notified all subscribers; at once when it is not notifying. For wakers of
-/// subscriptions whose task handles many of them.
+/// Wakes a task once this thread has notified all subscribers, or at once when it is not notifying. Tasks that handle
+/// many subscriptions use it for their wakers.
 pub fn wake_after_notifying(waker: Waker) {
     let waker = WAITING.with_borrow_mut(|waiting| match waiting {
         Some(waiting) => {

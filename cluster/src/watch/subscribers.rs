@@ -12,9 +12,10 @@ use super::{Interest, notify};
 use crate::limits::SUBSCRIBERS_EXAMINED_MAX;
 use crate::{Change, Revision};
 
-/// The unread changes of one subscription: those that concern it lie between these two revisions, both included.
+/// The interest of one subscription, and where its unread changes are.
 pub(crate) struct Signal {
     interest: Interest,
+    /// The unread changes that concern the subscription lie between these two revisions, both included.
     pending: Mutex<Option<(Revision, Revision)>>,
     /// The task that reads the subscription.
     reader: AtomicWaker,
@@ -137,7 +138,7 @@ impl Buckets {
         }
     }
 
-    /// All signals, in no particular order.
+    /// Returns all signals, in no particular order.
     fn all(&self) -> impl Iterator<Item = (&u64, &Arc<Signal>)> {
         let values = self.fields.values().flat_map(|values| values.values());
         let named = self.namespaces.values().chain(self.names.values()).chain(self.keys.values());
@@ -172,12 +173,12 @@ pub struct LaggingSubscriber {
 }
 
 impl LaggingSubscriber {
-    /// The changes that concern it.
+    /// Returns the filter of the changes that concern it.
     pub fn interest(&self) -> &Interest {
         self.signal.interest()
     }
 
-    /// A lower bound of the revision of the first change that it has not read.
+    /// Returns a lower bound of the revision of the first change that it has not read.
     pub const fn first_unread(&self) -> Revision {
         self.first_unread
     }
@@ -200,8 +201,9 @@ impl Subscribers {
         self.0.lock().count
     }
 
-    /// Returns at most `most` subscribers that have yet to read changes, the one furthest behind first. Where there are
-    /// more subscribers than are examined, the examination begins with the one at `from`: several calls see all.
+    /// Returns at most `most` subscribers that have yet to read changes, the one furthest behind first. Examines a
+    /// bounded number of subscribers, beginning with the one at `from`, so that several calls with different `from`
+    /// examine all.
     pub(crate) fn lagging(&self, from: usize, most: usize) -> Vec<LaggingSubscriber> {
         let mut lagging: Vec<LaggingSubscriber> = {
             let buckets = self.0.lock();

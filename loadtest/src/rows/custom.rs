@@ -21,7 +21,7 @@ pub struct Definition {
     has_rules: bool,
 }
 
-/// Has twenty rules that are typical of operators.
+/// A custom resource with twenty rules that are typical of operators.
 pub static RULED: Definition = Definition { plural: "ruledfleets", kind: "RuledFleet", has_rules: true };
 /// The same resource without rules.
 pub static UNRULED: Definition = Definition { plural: "unruledfleets", kind: "UnruledFleet", has_rules: false };

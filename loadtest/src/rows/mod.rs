@@ -63,7 +63,7 @@ enum Needs {
 }
 
 impl Needs {
-    /// Provides it. The caller keeps the returned server until the last request was sent.
+    /// Provides what the requests need. The caller keeps the returned server until the last request is answered.
     async fn provide(self, client: &mut Client, context: &Context) -> Result<Option<Backend>, Error> {
         match self {
             Self::Nothing => Ok(None),
@@ -73,7 +73,7 @@ impl Needs {
         }
     }
 
-    /// Removes it.
+    /// Removes what `provide` has provided.
     async fn remove(self, client: &mut Client, context: &Context) -> Result<(), Error> {
         match self {
             Self::Nothing => Ok(()),

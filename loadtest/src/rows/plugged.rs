@@ -27,7 +27,7 @@ const WEBHOOKS: [(&str, &str, &str); 2] = [
 /// The other server of a row.
 #[derive(Clone, Copy)]
 pub enum Plug {
-    /// A mutating and a validating webhook, asked about pods of the namespace for created pods.
+    /// A mutating and a validating webhook, which are asked about the pods that the row creates.
     Webhooks,
     /// The kubelet of a node that runs one pod.
     Kubelet,
@@ -45,7 +45,7 @@ impl Plug {
         Ok(backend)
     }
 
-    /// Deletes these objects.
+    /// Deletes the objects that [`Plug::connect`] creates.
     pub async fn disconnect(self, client: &mut Client, context: &Context) -> Result<(), Error> {
         let paths = match self {
             Self::Webhooks => WEBHOOKS.map(|(_, plural, _)| format!("{}/{NAME}", configurations(plural))),

@@ -66,7 +66,7 @@ pub struct Checked {
     pub answers: Cell<u64>,
     /// How many times a watch had to list again.
     pub expired: Cell<u64>,
-    /// How many times a watch was resumed after an end.
+    /// How many times a watch ended and was started again, attempts that were refused included.
     pub resumed: Cell<u64>,
     /// The violations.
     pub violations: RefCell<Violations>,

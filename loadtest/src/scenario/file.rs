@@ -146,7 +146,10 @@ impl Scenario {
         let bad = |what: String| Err(Error::Bounds(what));
         let seconds = self.seconds();
         if !(seconds > 0.0 && seconds <= limits::SCENARIO_SECONDS_MAX) {
-            return bad(format!("its phases are {seconds} s, which is not up to {} s", limits::SCENARIO_SECONDS_MAX));
+            return bad(format!(
+                "its phases take {seconds} s, not over 0 and up to {} s",
+                limits::SCENARIO_SECONDS_MAX
+            ));
         }
         if !(0.0..=limits::SCENARIO_SECONDS_MAX).contains(&self.drain_seconds) {
             return bad(format!("drain-seconds is {}", self.drain_seconds));

@@ -174,7 +174,8 @@ fn percentile_curves(result: &RunResult) -> String {
         let mut below = 0;
         let mut points = Vec::new();
         for (micros, count) in &operation.histogram {
-            // The slowest request is left out: the share above it is 0, which has no place on this axis.
+            // The middle of the requests with this latency: above the slowest one the share is 0, which has no place on
+            // this axis.
             let quantile = (below as f64 + *count as f64 / 2.0) / total.max(1) as f64;
             below += count;
             points.push((quantile.min(0.99999), Some(*micros as f64)));

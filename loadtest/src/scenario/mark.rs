@@ -1,4 +1,4 @@
-//! Marks in the harness's objects, which let watches and reads be checked.
+//! Marks in the harness's objects, by which watches and reads are checked.
 
 use std::borrow::Cow;
 

@@ -43,7 +43,7 @@ pub struct Recorder {
     /// The periods that totals leave out.
     warmups: Vec<(Duration, Duration)>,
     kinds: Vec<Recorded>,
-    /// How long after they were due requests were sent.
+    /// How late the requests of open loops were sent.
     lag: Histogram<u64>,
     /// Successes, failures and latencies since the last call of [`Recorder::recent`].
     recent: (u64, u64, Histogram<u64>),
@@ -97,7 +97,7 @@ impl Recorder {
         (at as usize).min(self.windows - 1)
     }
 
-    /// Whether totals include operations that were due at a time. They include those of the setup.
+    /// Returns whether totals include operations that were due at a time. They include those of the setup.
     fn counts(&self, due: Instant) -> bool {
         let at = self.offset(due);
         self.begin.is_none() || !self.warmups.iter().any(|(from, to)| (*from..*to).contains(&at))
@@ -138,7 +138,7 @@ impl Recorder {
         self.recent.1 += 1;
     }
 
-    /// Records how long after it was due a request of a rate was sent.
+    /// Records how late a request of an open loop was sent.
     pub fn lag(&mut self, lag: Duration) {
         self.lag.saturating_record(micros(lag));
     }
@@ -153,7 +153,7 @@ impl Recorder {
         (successes, failures, p99)
     }
 
-    /// The length of a window, in seconds.
+    /// Returns the length of a window, in seconds.
     pub fn window_seconds(&self) -> f64 {
         self.window.as_secs_f64()
     }
@@ -163,7 +163,7 @@ impl Recorder {
         self.kinds.iter().map(|kind| (kind.name.clone(), kind.result(self.windows))).collect()
     }
 
-    /// Returns how long after they were due the harness sent requests, as pairs of microseconds and count.
+    /// Returns how late the harness sent the requests of open loops, as pairs of microseconds and count.
     pub fn lag_pairs(&self) -> Vec<(u64, u64)> {
         pairs(&self.lag)
     }

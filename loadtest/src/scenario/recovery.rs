@@ -2,7 +2,7 @@
 
 use super::result::{Operation, PhaseResult, RunResult};
 
-/// A phase is a burst if its load is more than this many times the load of the first phase.
+/// A phase is a burst if its load is at least this many times the load of the first phase.
 const BURST: f64 = 1.5;
 
 /// Latency has recovered when its 99th percentile is at most this many times its value before the burst.

@@ -176,7 +176,7 @@ impl Run {
         self.stage.subscribe()
     }
 
-    /// Whether no new work may start.
+    /// Returns whether no new work may start.
     pub fn is_over(&self) -> bool {
         *self.stage.borrow() == Stage::Over
     }
@@ -293,7 +293,8 @@ impl Run {
         self.acknowledged.borrow().get(&*resource(path)).copied().unwrap_or(0)
     }
 
-    /// Checks a list that was requested when `acknowledged` was the last revision. Returns the token of the next page.
+    /// Checks a list that was requested when `acknowledged` was the last acknowledged revision. Returns the token of
+    /// the next page.
     pub fn listed(&self, call: &Call, answer: &Answer, acknowledged: u64) -> Option<String> {
         let mut items = Items::default();
         let is_list = items.push(&answer.body, |_| {});
@@ -309,7 +310,7 @@ impl Run {
             None => {
                 // For a long list, only the beginning was kept, without the metadata at its end.
                 if is_whole || !is_list {
-                    self.broken(Broken::WrongBody, || format!("{}: the answer is no list", call.path));
+                    self.broken(Broken::WrongBody, || format!("{}: the answer is not a list", call.path));
                 }
                 None
             }

@@ -7,7 +7,7 @@ use super::recovery::recoveries;
 use super::result::{Percentiles, RunResult, Since, histogram};
 use crate::report::span;
 
-/// The harness is late if one in a hundred requests was sent this many microseconds after it was due.
+/// The harness is late if it sent one in a hundred requests more than this many microseconds after it was due.
 const LATE_MICROS: u64 = 20_000;
 
 /// Returns a warning if the harness itself was too slow.

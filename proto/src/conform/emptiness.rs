@@ -1,11 +1,11 @@
-//! Empty lists and maps, which storage does not distinguish from nil, and errors do.
+//! Empty lists and maps: storage does not distinguish them from nil, but errors do.
 
 use super::{holds_structs, is_empty, item_of, position};
 use crate::schema::{Field, Presence, Shape, Type};
 use crate::value::Value;
 
-/// Replaces empty lists and maps that are always encoded by `null`, as storage does, which does not distinguish empty
-/// from nil. A value that conforms to the type still does so afterwards.
+/// Replaces with `null` the empty lists and maps of fields that are always encoded, as storage does, which does not
+/// distinguish empty from nil. A value that conforms to the type still does so afterwards.
 ///
 /// Skips parts that are shared with `before`, for which this was done, and parts that have not changed since they were
 /// conformed to the type and had nothing to replace then.

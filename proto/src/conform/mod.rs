@@ -70,7 +70,7 @@ pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<V
     }
 }
 
-/// Conforms a scalar that is decoded for itself, so that its errors do not state its place.
+/// Conforms a scalar that is decoded by itself, so that its errors do not state its place.
 pub fn conform_scalar(shape: &Shape, value: &mut Value) -> Result<(), Error> {
     scalar(shape, value, &Place { parent: None, step: Step::Root })
 }
@@ -89,8 +89,8 @@ struct Walk {
     first: Option<Error>,
 }
 
-/// The methods return whether a value and everything in it has the form in which it is stored, as long as it is not
-/// changed: see [`Map::mark_conformed`].
+/// The methods return whether a value and everything in it has the form in which it is stored. That holds until the
+/// value is changed: see [`Map::mark_conformed`].
 impl Walk {
     fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
         if value.is_same(before) {
@@ -179,7 +179,8 @@ impl Walk {
         }
     }
 
-    /// Notes an error, and walks on, as Go's decoder does: a later error of a type with its own decoder counts more.
+    /// Notes an error, and walks on, as Go's decoder does: a later error of a type with its own decoder is reported
+    /// instead.
     fn go_on(&mut self, error: Error) -> Result<bool, Error> {
         self.first.get_or_insert(error);
         Ok(false)
@@ -257,7 +258,7 @@ fn add_missing(of: &Type, map: &mut Map, seen: u128, mut next: usize) -> bool {
     ordered
 }
 
-/// Returns whether Go's type decodes itself. An error of such a type ends the decoding.
+/// Returns whether the Go type has a decoder of its own. An error of such a type ends the decoding.
 fn decodes_itself(shape: &Shape) -> bool {
     use Shape::{Any, Duration, IntOrString, MicroTime, Quantity, Time};
     matches!(shape, Any(_) | Duration | IntOrString | MicroTime | Quantity | Time)
@@ -296,7 +297,7 @@ pub(crate) fn holds_structs(shape: &Shape) -> bool {
     matches!(shape, Shape::Struct(_) | Shape::List(_) | Shape::Map(_))
 }
 
-/// Returns the encoding of an unset value where it is always encoded.
+/// Returns the value that Go encodes for an unset field that is always encoded.
 pub(crate) fn zero_of(shape: &Shape) -> Value {
     match shape {
         Shape::Bool => Value::Bool(false),

@@ -168,7 +168,7 @@ fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Conforms a free-form value, which keeps its content, with numbers by their value.
+/// Conforms a free-form value: it keeps its content, but numbers do not keep the form in which they were written.
 fn free_form(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
     value.resolve_literals();
     match kind {
@@ -188,7 +188,7 @@ fn free_form(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
         },
         AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => {
             if !matches!(value, Value::Object(_) | Value::Array(_)) {
-                // Go's decoder reads anything else as neither of both.
+                // Go's decoder reads any other value as neither of the two.
                 *value = Value::Null;
             }
             Ok(())

@@ -38,8 +38,8 @@ impl Part {
 }
 
 /// Returns the wanted part of a JSON text that a parser has accepted before, and skips the rest. `known` is the range
-/// of a value in the text whose end is known, so that skipping it need not scan it. `None` when the text is not JSON
-/// after all.
+/// of a value in the text whose end is known, so that the value can be skipped without a scan. `None` when the text is
+/// not JSON after all.
 pub fn parse_part(bytes: &[u8], part: Part, known: Range<usize>) -> Option<Value> {
     Reader { pass: Pass { bytes, at: 0 }, known }.part(part)
 }

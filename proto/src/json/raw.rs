@@ -4,8 +4,8 @@ use super::pass::Pass;
 use super::scan;
 
 /// Returns the text of the member `name` in each object of a list, without blanks and with the escapes that Go writes.
-/// `None` stands for an item without that member; of several the last counts. Returns no texts when `text`, which was
-/// parsed before, is not a list of objects.
+/// `None` stands for an item without that member. If an item repeats it, the last one counts. Returns no texts when
+/// `text`, which was parsed before, is not a list of objects.
 pub fn members_of_items(text: &str, name: &str) -> Vec<Option<String>> {
     items(text, name).unwrap_or_default()
 }

@@ -155,7 +155,7 @@ impl Passing {
     }
 }
 
-/// Returns the position after the object or list that starts at `at`; `None` when it does not end.
+/// Returns the position after the object or list that starts at `at`. Returns `None` when it does not end.
 fn container_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut passing, mut depth) = (Passing::default(), 0);
     for start in (at..bytes.len()).step_by(BLOCK) {

@@ -1,5 +1,6 @@
 //! Complaints of strict decoding about a text: fields that its type does not have, and keys that occur more than once,
-//! in the order of the text. They are found in one pass over a text that was parsed before, only when there are some.
+//! in the order of the text. They are found in one pass over a text that was parsed before. The pass is only needed
+//! when there are some.
 
 use std::collections::HashSet;
 use std::fmt::Write;

@@ -54,7 +54,7 @@ pub fn write_pretty(value: &Value, out: &mut Vec<u8>) {
     write_indented(value, 0, out);
 }
 
-/// Appends a value as indented JSON that stands so many levels deep in another value.
+/// Appends a value as indented JSON. `depth` is the number of containers that enclose it.
 pub fn write_indented(value: &Value, depth: usize, out: &mut Vec<u8>) {
     let line = |depth: usize, out: &mut Vec<u8>| {
         out.push(b'\n');

@@ -94,7 +94,7 @@ impl Encoder<'_> {
             return;
         }
         self.depth += 1;
-        // Most types have few fields, and clearing places would cost more than all other work.
+        // Most types have few fields, and clearing places for more would cost more than all other work.
         match of.fields.len() {
             0..=8 => self.parts(of, of.wire, &members::<S, 8>(of, value)),
             9..=24 => self.parts(of, of.wire, &members::<S, 24>(of, value)),

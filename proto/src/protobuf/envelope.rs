@@ -33,8 +33,8 @@ pub struct Envelope<'a> {
 ///
 /// # Errors
 ///
-/// In the words of the reference where the magic number, the body or everything is missing, or where it is not a
-/// message.
+/// Fails, in the words of the reference, when the magic number, the body or everything is missing, or when the body is
+/// not a message.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
     let body = match bytes.strip_prefix(&MAGIC) {
         _ if bytes.is_empty() => return Err(Error::EmptyData),
@@ -120,7 +120,7 @@ fn head(api_version: &str, kind: &str, message_length: usize, out: &mut Vec<u8>)
 /// Appends the start of a list whose items follow one by one, so that a long list needs no buffer: `metadata` is the
 /// message of its `ListMeta`, `item_lengths` gives the length in bytes of each item's message.
 ///
-/// Each item is then [`write_item_head`] and its message; [`write_tail`] ends the list.
+/// For each item, [`write_item_head`] and its message follow. [`write_tail`] ends the list.
 pub fn write_list_head(
     api_version: &str,
     kind: &str,

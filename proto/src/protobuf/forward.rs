@@ -2,8 +2,8 @@
 //!
 //! Stored JSON is canonical: no spaces, the members of an object in the order of its type, those of a map by key. So
 //! the next key is nearly always that of the next field, and a value can be written where it is met; a length, which
-//! precedes its content, is filled in afterwards. Anything unexpected or rare is left to [`super::tape`], for which
-//! `None` is returned.
+//! precedes its content, is filled in afterwards. Anything unexpected or rare is left to [`super::tape`]: the functions
+//! then return `None`.
 
 use super::plan::{Plan, Step};
 use super::wire::{Writer, push_head, push_part, push_varint, varint_size};
@@ -248,7 +248,7 @@ impl Forward<'_> {
         let mut before: Option<&[u8]> = None;
         loop {
             let key = self.plain()?;
-            // Written backwards, equal keys are met in another order.
+            // Keys that are equal or out of order are left to the tape, which sorts them.
             if before.is_some_and(|before| before >= key) {
                 return None;
             }
@@ -392,5 +392,5 @@ impl<'a> Forward<'a> {
     }
 }
 
-/// The number of bytes that the contents of most times, durations and numbers take, at most.
+/// The room for the contents of a time, duration or number, in bytes. Most fit into it.
 const SMALL: usize = 32;

@@ -24,8 +24,8 @@ use std::sync::LazyLock;
 
 use crate::schema::Type;
 
-/// How deep messages that are read may nest, since trees are walked by recursion. In JSON they nest at most twice as
-/// deep, in lists and maps, and a few levels more.
+/// How deep messages that are read may nest, since trees are walked by recursion. In JSON, where lists and maps are
+/// levels as well, they nest at most twice as deep, and a few levels more.
 pub const DEPTH_MAX: usize = 256;
 
 /// How deep messages that are written may nest: as deep as the objects from which they are made.
@@ -82,7 +82,7 @@ pub enum Error {
     /// A number that JSON cannot express.
     #[error("json: unsupported value: {0}")]
     Unsupported(&'static str),
-    /// An `IntOrString` whose type is neither.
+    /// An `IntOrString` whose type is neither an integer nor a string.
     #[error("impossible IntOrString.Type")]
     IntOrString,
     /// There are no bytes at all.

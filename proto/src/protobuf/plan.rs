@@ -38,7 +38,7 @@ pub(super) struct Step {
     /// The first eight bytes of the key, and the eight after them, each with a mask of the bytes that count.
     head: Word,
     next: Word,
-    /// Its slot in the message; `None` if it has none.
+    /// Its slot in the message. `None` if it has none.
     pub(super) slot: Option<usize>,
     /// The number of its field.
     pub(super) number: u32,
@@ -57,21 +57,22 @@ pub(super) struct Step {
 pub(super) struct Group {
     /// The field number of the message that they form.
     pub(super) number: u32,
-    /// The first slot, and the one after the last.
+    /// The first slot, and the slot after the last one.
     pub(super) first: usize,
     pub(super) end: usize,
     /// The message with tag and length when all fields are absent.
     pub(super) zero: Vec<u8>,
 }
 
-/// The plans of types and message parts, by their addresses. Only built-in types have messages, so their number is
-/// bounded.
+/// The plans of types, by the addresses of their fields and of their message's parts. Only built-in types have
+/// messages, so the number of plans is bounded.
 type Plans = HashMap<(usize, usize), Option<Arc<Plan>>>;
 
 static PLANS: LazyLock<RwLock<Plans>> = LazyLock::new(RwLock::default);
 
 impl Plan {
-    /// Returns the plan of a type; `None` when its members cannot be written in the order in which they are met.
+    /// Returns the plan of a type. Returns `None` when its members cannot be written in the order in which they are
+    /// met.
     pub(super) fn of(of: &Type) -> Option<Arc<Self>> {
         let Cow::Borrowed(fields) = of.fields else { return None };
         let key = (fields.as_ptr() as usize, of.wire.as_ptr() as usize);
@@ -153,13 +154,14 @@ impl Plan {
         &self.zeros[self.offsets[first]..self.offsets[end]]
     }
 
-    /// Returns the same; `None` when the first slot is after the end.
+    /// The same as [`Plan::zeros`], but returns `None` when the first slot is after the end.
     pub(super) fn zeros_between(&self, first: usize, end: usize) -> Option<&[u8]> {
         (first <= end).then(|| self.zeros(first, end))
     }
 
-    /// Returns the field whose key is at the start of a text, after the field `before` or at the beginning. Objects
-    /// mostly have the same members as the last one.
+    /// Returns the field whose key is at the start of a text. `before` is the field of the member before it. It is
+    /// `None` for the first member. Objects mostly have the same members as the last one, so the field that followed
+    /// there is tried first.
     pub(super) fn find(&self, text: &[u8], before: Option<usize>) -> Option<usize> {
         let head = text.first_chunk().map(|head| u64::from_le_bytes(*head))?;
         let is_it = |step: &Step| step.head.is(head) && step.is_at(text);

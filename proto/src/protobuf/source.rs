@@ -10,13 +10,13 @@ pub(super) trait Source<'s>: Copy {
     fn is_null(self) -> bool;
     /// Returns whether this is a list.
     fn is_list(self) -> bool;
-    /// Returns the boolean; `None` if this is none.
+    /// Returns the boolean. Returns `None` if this is not a boolean.
     fn truth(self) -> Option<bool>;
-    /// Returns the integer; `None` if this is none.
+    /// Returns the integer. Returns `None` if this is not an integer.
     fn int(self) -> Option<i64>;
-    /// Returns the number; `None` if this is none.
+    /// Returns the number. Returns `None` if this is not a number.
     fn double(self) -> Option<f64>;
-    /// Returns the string; `None` if this is none.
+    /// Returns the string. Returns `None` if this is not a string.
     fn text(self) -> Option<Cow<'s, str>>;
     /// Returns the items of a list, the last one first; no items for anything else.
     fn items(self) -> impl Iterator<Item = Self>;

@@ -109,7 +109,7 @@ fn comes_back(of: &Type, value: Value) {
     let json = crate::json::to_vec(&value);
     Transcoder::default().transcode(of, &json, &mut transcoded).expect("JSON");
     assert_eq!(transcoded, bytes, "{}", of.name);
-    // Text with spaces is not what is stored, and takes the other way.
+    // Text with spaces does not have the stored form, so the tape is used.
     let spaced = [b" ", &*json].concat();
     transcoded.clear();
     Transcoder::default().transcode(of, &spaced, &mut transcoded).expect("JSON");

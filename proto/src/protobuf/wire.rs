@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// Reads the tag of the next field; `None` at the end. `message` is the name of the message in errors.
+    /// Reads the tag of the next field. Returns `None` at the end. `message` is the name of the message in errors.
     pub(super) fn tag(&mut self, message: &str) -> Result<Option<Tag>, Error> {
         if self.rest.is_empty() {
             return Ok(None);

@@ -27,7 +27,7 @@ const POWERS: u32 = 18;
 const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
-/// Returns `value * 10^exponent`; `None` if it does not fit.
+/// Returns `value * 10^exponent`. Returns `None` if it does not fit.
 fn raised(value: i64, exponent: u32) -> Option<i64> {
     match value {
         0 => Some(0),
@@ -122,7 +122,7 @@ impl Amount {
         self.decimal().compare(&other.decimal())
     }
 
-    /// Returns the sum; `None` if it would have too many digits.
+    /// Returns the sum. Returns `None` if it would have too many digits.
     pub fn add(&self, other: &Self) -> Option<Self> {
         if let (Self::Int { value: a, scale: a_scale }, Self::Int { value: b, scale: b_scale }) = (self, other)
             && let Some((value, scale)) = add_ints((*a, *a_scale), (*b, *b_scale))
@@ -141,14 +141,14 @@ impl Amount {
         }
     }
 
-    /// Returns the difference; `None` if it would have too many digits.
+    /// Returns the difference. Returns `None` if it would have too many digits.
     pub fn sub(&self, other: &Self) -> Option<Self> {
         self.add(&other.negated())
     }
 
     /// Returns the text with the largest suffix that leaves a whole number.
     ///
-    /// Some amounts are beyond all suffixes. The reference writes these without a suffix, and so does this.
+    /// Some amounts are beyond all suffixes. The reference writes these without a suffix, and so does this function.
     pub fn text(&self, format: Format) -> String {
         if self.sign() == 0 {
             return "0".to_owned();

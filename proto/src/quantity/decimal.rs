@@ -1,4 +1,4 @@
-//! Decimal numbers of any size, digit by digit: every operation costs what its digits cost.
+//! Decimal numbers of any size, digit by digit: the cost of an operation depends on the number of digits.
 
 use std::cmp::Ordering;
 
@@ -69,8 +69,8 @@ impl Decimal {
         })
     }
 
-    /// Returns the digits with zeros appended down to `scale`, the least significant first; `None` if there are too
-    /// many.
+    /// Returns the digits with zeros appended down to `scale`, the least significant first. Returns `None` if there are
+    /// too many.
     fn spread(&self, scale: i32) -> Option<Vec<u8>> {
         let zeros = self.scale.abs_diff(scale);
         if u64::from(zeros) + self.digits.len() as u64 > SUM_DIGITS {
@@ -80,7 +80,7 @@ impl Decimal {
         Some(zeros.chain(self.digits.iter().rev().copied()).collect())
     }
 
-    /// Returns the sum; `None` if it would have too many digits.
+    /// Returns the sum. Returns `None` if it would have too many digits.
     pub fn add(&self, other: &Self) -> Option<Self> {
         let scale = self.scale.min(other.scale);
         let (large, small) = match self.compare_size(other) {
@@ -120,7 +120,7 @@ impl Decimal {
         }
     }
 
-    /// Returns a 1024th; `None` if there is a remainder.
+    /// Returns a 1024th. Returns `None` if there is a remainder.
     fn divided(&self) -> Option<Self> {
         let mut rest = 0_u32;
         let quotient = self.digits.iter().map(|digit| {
@@ -159,7 +159,7 @@ impl Decimal {
         self.digits.insert(0, 1);
     }
 
-    /// Returns the digits as a 64-bit number, of which the upper bits may be missing.
+    /// Returns the digits as a 64-bit number. Upper bits that do not fit are dropped.
     fn low_bits(digits: &[u8], is_negative: bool) -> i64 {
         let low = digits.iter().fold(0_i64, |low, digit| low.wrapping_mul(10).wrapping_add(i64::from(*digit)));
         if is_negative { low.wrapping_neg() } else { low }
@@ -180,7 +180,7 @@ impl Decimal {
         if is_exact { whole } else { whole.wrapping_add(1) }
     }
 
-    /// Returns the whole number; `None` if it is not whole.
+    /// Returns the whole number. Returns `None` if it is not whole.
     fn whole(&self) -> Option<Self> {
         let mut whole = self.clone();
         if !whole.round(0) {
@@ -196,7 +196,7 @@ impl Decimal {
         sign.chars().chain(digits).chain(suffix.chars()).collect()
     }
 
-    /// Returns the text and the power of 1024 of a whole number; `None` if it is not whole.
+    /// Returns the text and the power of 1024 of a whole number. Returns `None` if it is not whole.
     pub fn text_in_1024(&self) -> Option<(String, usize)> {
         let (mut whole, mut power) = (self.whole()?, 0);
         while let Some(quotient) = whole.divided().filter(|quotient| !quotient.digits.is_empty()) {

@@ -8,7 +8,7 @@ use super::{Error, Format};
 const FINEST: i32 = -9;
 /// A number of digits that certainly fits into 64 bits.
 const DIGITS_MAX: usize = 18;
-/// The same for units of 2^10, 2^20 and so on, as the reference counts them.
+/// The same for a number with units of 2^10, 2^20 and so on, as the reference counts them.
 const BINARY_DIGITS_MAX: [usize; 6] = [11, 8, 5, 2, 0, 0];
 
 struct Parts<'t> {
@@ -40,7 +40,7 @@ fn split(text: &str) -> Result<Parts<'_>, Error> {
     Ok(Parts { is_negative, whole: if whole.is_empty() { "0" } else { whole }, fraction, suffix, has_digits })
 }
 
-/// Returns the format and the exponent of a suffix, to the base of ten or two; `None` if it is unknown.
+/// Returns the format and the exponent of a suffix, to the base of ten or two. Returns `None` if it is unknown.
 fn interpret(suffix: &str) -> Option<(Format, i32)> {
     let place = |suffixes: &[&str]| suffixes.iter().position(|known| *known == suffix);
     if let Some(place) = place(&["", "m", "k", "M", "G", "T", "P", "E", "u", "n"]) {
@@ -73,8 +73,9 @@ pub(super) fn parse(text: &str) -> Result<(Amount, Format, bool), Error> {
 
 /// Returns the amount if it certainly fits into 64 bits, and whether its text is kept.
 ///
-/// The text is kept if it is canonical, except for cases that are quick to rule out: the digits end in fewer than three
-/// zeros after a multiple of a thousand, or are not divisible by eight units of a power of 1024.
+/// The text is kept if quick tests show that it is canonical: with a power of 1024, the number is not divisible by
+/// eight. In other formats, the exponent is a multiple of three, and the digits neither begin with a zero nor end in
+/// three zeros.
 fn small(parts: &Parts<'_>, format: Format, exponent: i32) -> Option<(Amount, bool)> {
     let (whole, fraction) = (parts.whole, parts.fraction);
     let length = whole.len() + fraction.len();

@@ -14,10 +14,10 @@ pub struct Administer {
     /// The id of the member that it concerns.
     #[prost(uint64, tag = "3")]
     pub member: u64,
-    /// The name of the member, when it is to be admitted.
+    /// The name of the member, when it is being admitted.
     #[prost(string, tag = "4")]
     pub name: String,
-    /// The address of the member, when it is to be admitted.
+    /// The address of the member, when it is being admitted.
     #[prost(string, tag = "5")]
     pub address: String,
 }

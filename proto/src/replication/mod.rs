@@ -62,7 +62,7 @@ impl Method {
         Method::Rest,
     ];
 
-    /// Returns the method with this number; `None` when there is none.
+    /// Returns the method with this number. Returns `None` when there is none.
     pub fn from_number(number: u32) -> Option<Method> {
         Method::ALL.into_iter().find(|method| *method as u32 == number)
     }

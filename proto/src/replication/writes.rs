@@ -52,7 +52,7 @@ pub struct Write {
     /// The revision that the object must have; zero when it must not exist.
     #[prost(uint64, tag = "3")]
     pub expected: u64,
-    /// The new version; `None` to delete the object.
+    /// The new version. `None` to delete the object.
     #[prost(message, optional, tag = "4")]
     pub draft: Option<Draft>,
     /// The group in which the sender places the object's shard.

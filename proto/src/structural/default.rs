@@ -55,7 +55,7 @@ fn lacks(schema: &Structural, value: &Value) -> bool {
     }
 }
 
-/// Returns whether a value has a member to be dropped.
+/// Returns whether a value has a member that [`drop_nulls`] drops.
 fn has_nulls(schema: &Structural, value: &Value) -> bool {
     let is_dropped = |(name, part): (&str, &Value)| {
         schema.member(name).is_some_and(|member| member.default_value().is_none() && is_absent(member, part))

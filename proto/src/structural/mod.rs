@@ -38,7 +38,7 @@ const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The schema of one place in an object.
 #[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub struct Structural {
-    /// The type of values; `None` when any type is allowed.
+    /// The type of values. `None` when any type is allowed.
     pub of: Option<ValueType>,
     /// Whether `null` is a value, instead of meaning absence.
     pub nullable: bool,
@@ -55,7 +55,7 @@ pub struct Structural {
     pub embedded: bool,
     /// Whether values are integers or strings (`x-kubernetes-int-or-string`).
     pub int_or_string: bool,
-    /// How apply identifies the items of lists (`x-kubernetes-list-type`); `None` if it is not stated.
+    /// How apply identifies the items of lists (`x-kubernetes-list-type`). `None` if it is not stated.
     pub list_type: Option<ListType>,
     /// Whether apply treats objects as one value (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
@@ -117,7 +117,7 @@ pub enum ListType {
 /// `additionalProperties`.
 #[derive(Debug, Clone, Default, PartialEq, Hash)]
 pub enum Additional {
-    /// It is not stated.
+    /// The schema does not state it.
     #[default]
     Absent,
     /// Whether other members are allowed.
@@ -132,7 +132,7 @@ impl Structural {
         Reader::default().read(schema)
     }
 
-    /// Returns the value that absent values get; `None` if they stay absent.
+    /// Returns the value that absent values get. Returns `None` if they stay absent.
     pub fn default_value(&self) -> Option<&Value> {
         self.extra().default.as_ref()
     }
@@ -151,7 +151,7 @@ impl Structural {
         self.extra.as_deref().unwrap_or(&NO_EXTRA)
     }
 
-    /// Returns the schema of the member `name`; `None` if it is not one of [`Structural::properties`].
+    /// Returns the schema of the member `name`. Returns `None` if it is not one of [`Structural::properties`].
     pub fn property(&self, name: &str) -> Option<&Structural> {
         let found = self.properties.binary_search_by(|(key, _)| key.as_str().cmp(name));
         found.ok().map(|at| &*self.properties[at].1)
@@ -186,7 +186,7 @@ impl Structural {
 }
 
 impl Additional {
-    /// Returns the schema of other members; `None` if there is none.
+    /// Returns the schema of other members. Returns `None` if there is none.
     pub fn schema(&self) -> Option<&Structural> {
         match self {
             Self::Of(schema) => Some(schema),

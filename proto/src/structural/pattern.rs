@@ -55,7 +55,7 @@ impl Pattern {
     }
 
     /// Returns whether a part of the text matches. Everything matches an invalid pattern: definitions with invalid
-    /// patterns are refused, so this one was accepted by other rules than ours.
+    /// patterns are refused, so this one was accepted by other rules than the present ones.
     pub fn matches(&self, text: &str) -> bool {
         self.compiled().as_ref().map_or(true, |regexp| regexp.is_match(text))
     }

@@ -36,7 +36,7 @@ const COMPLAINT_BYTES_MAX: usize = 1 << 20;
 /// The place of a value.
 #[derive(Clone, Copy)]
 struct Place<'s> {
-    /// Its schema; `None` where the schema has none for it.
+    /// Its schema. `None` where the schema has none for it.
     schema: Option<&'s Structural>,
     /// Whether unknown members are kept because of an enclosing list.
     preserves: bool,
@@ -74,7 +74,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// Returns the place of the items of a list; `None` when they are kept as they are.
+    /// Returns the place of the items of a list. Returns `None` when they are kept as they are.
     fn items(self) -> Option<Self> {
         let items = self.schema.and_then(|schema| schema.items.as_deref());
         let preserves = self.preserves();

@@ -32,7 +32,7 @@ const RULES: [&str; 20] = [
     "uniqueItems",
 ];
 
-/// Reads schemas. Equal parts of all that one reader reads are shared.
+/// Reads schemas. All schemas that one reader reads share their equal parts.
 #[derive(Debug, Default)]
 pub struct Reader {
     pool: Pool,
@@ -136,7 +136,7 @@ impl Reader {
     }
 }
 
-/// Reads what few schemas have; `None` if this one has nothing of it.
+/// Reads the parts that few schemas have. Returns `None` if this schema has none of them.
 fn extra(schema: &Value, properties: &[(Str, Shared)]) -> Option<Box<Extra>> {
     let has_default = |(_, (_, property)): &(usize, &(Str, Shared))| property.default_value().is_some();
     let defaulted: Vec<_> = properties.iter().enumerate().filter(has_default).map(|(at, _)| at).collect();

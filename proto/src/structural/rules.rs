@@ -138,9 +138,9 @@ const COMPARED_MAX: usize = 16;
 /// The values of an enumeration by their type.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Index {
-    /// Those that are strings, sorted.
+    /// The strings, sorted.
     texts: Vec<Str>,
-    /// Those that are integers, sorted.
+    /// The integers, sorted.
     ints: Vec<i64>,
     /// All others.
     others: Vec<Value>,

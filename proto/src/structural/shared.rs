@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::Structural;
 use crate::value::Value;
 
-/// A schema that fields with equal schemas share. Two of one [`Reader`](super::Reader) are equal exactly if they are
-/// the same, so that comparing schemas does not look at what lies below them.
+/// A schema that all fields with equal schemas share. One [`Reader`](super::Reader) makes equal schemas only once, so
+/// two of them are equal exactly if they are one allocation, and comparing them does not look at the schemas below.
 #[derive(Debug, Clone)]
 pub struct Shared(Arc<Structural>);
 

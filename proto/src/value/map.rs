@@ -140,12 +140,12 @@ impl Map {
         Self { node: Some(Arc::new(Node { unchanged, ..Node::default() })) }
     }
 
-    /// Returns the text from which the map was made; `None` once it was changed.
+    /// Returns the text from which the map was made. Returns `None` once it was changed.
     pub(super) fn text(&self) -> Option<&ObjectText> {
         self.node.as_ref()?.unchanged.as_ref().map(|unchanged| &unchanged.text)
     }
 
-    /// Returns the bytes of the text from which the map was made; `None` once it was changed.
+    /// Returns the bytes of the text from which the map was made. Returns `None` once it was changed.
     pub(crate) fn text_bytes(&self) -> Option<&[u8]> {
         self.text().map(ObjectText::as_bytes)
     }
@@ -244,12 +244,12 @@ impl Map {
         self.len() > ORDERED_MAX
     }
 
-    /// Returns the value of `key`; `None` if there is none.
+    /// Returns the value of `key`. Returns `None` if there is none.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.members().get(key)
     }
 
-    /// Returns the value of `key` for a change; `None` if there is none.
+    /// Returns the value of `key` for a change. Returns `None` if there is none.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.members().get(key)?;
         self.members_mut().get_mut(key)

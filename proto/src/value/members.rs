@@ -149,7 +149,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the value of `key`; `None` if there is none.
+    /// Returns the value of `key`. Returns `None` if there is none.
     pub(super) fn get(self, key: &str) -> Option<&'a Value> {
         match self {
             Self::Line(line) => position(line, key).map(|at| &line[at].1),

@@ -44,7 +44,7 @@ impl Value {
         Self::Object(Map::new())
     }
 
-    /// Returns the member `key` of an object; `None` when it is absent or this is not an object.
+    /// Returns the member `key` of an object. Returns `None` when it is absent or this is not an object.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Self::Object(map) => map.get(key),
@@ -75,12 +75,12 @@ impl Value {
         self.at(path).as_array().unwrap_or(&[])
     }
 
-    /// Returns the object at a path; `None` when there is none.
+    /// Returns the object at a path. Returns `None` when there is none.
     pub fn map_at(&self, path: &[&str]) -> Option<&Map> {
         self.at(path).as_object()
     }
 
-    /// Returns the integer at a path; `None` when there is none.
+    /// Returns the integer at a path. Returns `None` when there is none.
     pub fn int_at(&self, path: &[&str]) -> Option<i64> {
         self.at(path).as_int()
     }
@@ -109,7 +109,7 @@ impl Value {
         parents.iter().try_fold(self, |value, key| value.get_mut(key))?.as_object_mut()?.remove(last)
     }
 
-    /// Returns the string; `None` if this is none.
+    /// Returns the string. Returns `None` if this is not a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Str(text) => Some(text),
@@ -117,7 +117,7 @@ impl Value {
         }
     }
 
-    /// Returns the integer; `None` if this is none.
+    /// Returns the integer. Returns `None` if this is not an integer.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(number) => Some(*number),
@@ -125,7 +125,7 @@ impl Value {
         }
     }
 
-    /// Returns the boolean; `None` if this is none.
+    /// Returns the boolean. Returns `None` if this is not a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(flag) => Some(*flag),
@@ -133,7 +133,7 @@ impl Value {
         }
     }
 
-    /// Returns the list; `None` if this is none.
+    /// Returns the list. Returns `None` if this is not a list.
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {
             Self::Array(items) => Some(items),
@@ -141,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Returns the list for a change; `None` if this is none.
+    /// Returns the list for a change. Returns `None` if this is not a list.
     pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
         match self {
             Self::Array(items) => Some(items),
@@ -149,7 +149,7 @@ impl Value {
         }
     }
 
-    /// Returns the object; `None` if this is none.
+    /// Returns the object. Returns `None` if this is not an object.
     pub fn as_object(&self) -> Option<&Map> {
         match self {
             Self::Object(map) => Some(map),
@@ -157,7 +157,7 @@ impl Value {
         }
     }
 
-    /// Returns the object for a change; `None` if this is none.
+    /// Returns the object for a change. Returns `None` if this is not an object.
     pub fn as_object_mut(&mut self) -> Option<&mut Map> {
         match self {
             Self::Object(map) => Some(map),
@@ -165,7 +165,8 @@ impl Value {
         }
     }
 
-    /// Replaces the literals in it by numbers. Values without literals are not changed, and go on sharing their maps.
+    /// Replaces the literals in this value by numbers. Values without literals are not changed, and still share their
+    /// maps.
     pub fn resolve_literals(&mut self) {
         if self.has_literals() {
             self.resolve_each();
@@ -192,7 +193,7 @@ impl Value {
         }
     }
 
-    /// Returns the first hole in it that cannot become a number; `None` when everything was kept.
+    /// Returns the first hole in this value that cannot become a number. Returns `None` when everything was kept.
     pub fn hole(&self) -> Option<&Hole> {
         match self {
             Self::Hole(Hole::Literal(_)) => None,
@@ -203,7 +204,7 @@ impl Value {
         }
     }
 
-    /// Sorts the members of every object in it by key.
+    /// Sorts the members of every object in this value by key.
     pub fn sort_members(&mut self) {
         match self {
             Self::Object(map) => {
@@ -221,7 +222,7 @@ impl Value {
     }
 
     /// Returns whether both are known to be equal without a comparison, because they share their content: see
-    /// [`Map::is_same`]. Only objects can be.
+    /// [`Map::is_same`]. Only objects share content.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Object(a), Self::Object(b)) => a.is_same(b),

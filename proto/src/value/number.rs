@@ -2,12 +2,12 @@
 
 use super::Str;
 
-/// A number that JSON can write: never infinite or NaN.
+/// A number that JSON can express: never infinite or NaN.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Float(f64);
 
 impl Float {
-    /// Returns the number; `None` for infinities and NaN, which no JSON text can express.
+    /// Returns the number. Returns `None` for infinities and NaN, which no JSON text can express.
     pub fn new(number: f64) -> Option<Self> {
         number.is_finite().then_some(Self(number))
     }
@@ -25,9 +25,8 @@ pub enum Hole {
     Deep,
     /// A number that does not fit into 64 bits, as it is written in the text.
     Number(Str),
-    /// A number that is written in the text in another form than it would be written again, as it is in the text.
-    /// Quantities keep that form. A reader that needs the value calls
-    /// [`Value::resolve_literals`](super::Value::resolve_literals).
+    /// A number, as it is written in the text. Its value would be written in another form. Quantities keep that form. A
+    /// reader that needs the value calls [`Value::resolve_literals`](super::Value::resolve_literals).
     Literal(Str),
 }
 

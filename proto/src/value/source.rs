@@ -7,8 +7,8 @@ use crate::json;
 use crate::json::pass::Pass;
 use crate::json::scan;
 
-/// The depth down to which an object is found by skipping its content. Each level is skipped once more, so deeper
-/// objects are read at once.
+/// The depth down to which objects are read on first use. To skip an object, its content is scanned, so content is
+/// scanned once for each level above it. Deeper objects are read at once.
 const DEPTH_MAX: u8 = 24;
 
 /// The text of one object. Cheap to clone.
@@ -55,7 +55,7 @@ impl ObjectText {
     }
 
     /// Returns the members of the object; those that are objects refer to the same text. Returns no members when the
-    /// text is not JSON, which cannot be for a text that was written by this program.
+    /// text is not JSON, which does not happen for a text that this program wrote.
     pub(super) fn members(&self) -> Vec<(Str, Value)> {
         self.try_members().unwrap_or_default()
     }

@@ -170,8 +170,8 @@ impl<'t> Events<'t> {
         (Event::Scalar { text: String::new(), is_plain: true, node: Node::default() }, line)
     }
 
-    /// Reads a node after an indicator, after which `then` is expected. Returns null when one of the tokens `ends`
-    /// comes instead.
+    /// Takes an indicator, and reads the node after it. After the node, `then` is expected. Returns null when one of
+    /// the tokens `ends` comes instead of a node.
     fn behind(&mut self, is_block: bool, then: State, ends: &[Kind]) -> Step {
         let line = self.scanner.take()?.line;
         self.node_or_absent(is_block, then, ends, line)

@@ -15,7 +15,7 @@ pub const ALIASED_NODES_MAX: usize = 100_000;
 /// Why a text is not YAML that the server accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It violates a rule of YAML, or a value has another type than its tag says.
+    /// The text violates a rule of YAML, or a value has another type than its tag says.
     #[error("yaml: {}{why}", line.map(|line| format!("line {line}: ")).unwrap_or_default())]
     Syntax {
         /// The line, as go-yaml counts it.
@@ -70,7 +70,7 @@ pub fn parse(text: &[u8]) -> Result<Parsed, Error> {
     }
 }
 
-/// Does the same for every text, also for one in JSON.
+/// The same as [`parse`], but reads every text as YAML, also one in JSON.
 pub(super) fn parse_as_yaml(text: &[u8]) -> Result<Parsed, Error> {
     let text = decoded(text)?;
     let mut events = Events::new(&text);

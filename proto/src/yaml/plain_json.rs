@@ -6,9 +6,9 @@
 use crate::json;
 use crate::value::Value;
 
-/// The number of levels in plain texts.
+/// The largest number of levels of a text that is read here.
 const DEPTH_MAX: usize = 100;
-/// The number of bytes of keys in plain texts. YAML has a limit of 1,024 characters, counted in another way.
+/// The largest number of bytes of its keys. YAML has a limit of 1,024 characters, counted in another way.
 const KEY_BYTES_MAX: usize = 1_000;
 
 /// Returns the value of a text in plain JSON, with sorted maps. `None` if the text has to be read as YAML.
@@ -45,8 +45,8 @@ impl<'a> Survey<'a> {
         Self { text, at: 0, depth: 0, members: 0 }
     }
 
-    /// Returns the number of members of all maps. `None` if the text is no map, or has something that YAML may read in
-    /// another way than JSON. Whether the text is JSON is not checked.
+    /// Returns the number of members of all maps. `None` if the text is not a map, or has something that YAML may read
+    /// in another way than JSON. Whether the text is JSON is not checked.
     fn members(mut self) -> Option<usize> {
         (self.text.first() == Some(&b'{')).then_some(())?;
         while let Some(byte) = self.text.get(self.at) {

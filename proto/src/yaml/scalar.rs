@@ -58,7 +58,7 @@ fn binary(text: &str) -> Result<Value, String> {
     Ok(decoded.into())
 }
 
-/// Returns the value of a plain text; `None` if it is a string.
+/// Returns the value of a plain text. Returns `None` if it is a string.
 fn plain(text: &str) -> Option<Read> {
     let value = |value: Value, tag| Some((Scalar::Value(value), tag));
     match text {
@@ -88,7 +88,7 @@ fn plain(text: &str) -> Option<Read> {
     }
 }
 
-/// Returns a number; `None` for other text, and for numbers that are too large for any type.
+/// Returns a number. Returns `None` for other text, and for numbers that are too large for any type.
 fn number(text: &str) -> Option<Value> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -134,7 +134,7 @@ fn float(text: &str) -> Option<Float> {
     text.parse().ok().and_then(Float::new)
 }
 
-/// Returns the JSON key of a YAML key; `None` for lists, maps and null.
+/// Returns the JSON key of a YAML key. Returns `None` for lists, maps and null.
 pub fn key(value: &Value) -> Option<Str> {
     Some(match value {
         Value::Str(text) => text.clone(),

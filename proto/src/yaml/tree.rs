@@ -10,14 +10,14 @@ use super::scalar::{self, Scalar};
 use crate::json::DEPTH_MAX;
 use crate::value::{Map, Str, Value};
 
-/// The number of bytes of a tree that may be copied for aliases: a node with an anchor is stored once more, and copied
-/// for every alias.
+/// The largest number of bytes that the anchors and aliases of a text may copy: a node with an anchor is stored once
+/// more, and copied for every alias.
 const COPIED_BYTES_MAX: usize = 16 << 20;
 
 /// The number of bytes of reports about repeated keys, at most.
 const COMPLAINT_BYTES_MAX: usize = 1 << 20;
 
-/// Above this number of members a map's keys are looked up in a set.
+/// From this number of members on, a map's keys are looked up in a set.
 const SEARCHED_MAX: usize = 16;
 
 const NO_MAP: &str = "map merge requires map or sequence of maps as the value";
@@ -92,7 +92,7 @@ pub(super) struct Tree {
     /// The number of bytes that were copied for anchors and aliases.
     copied: usize,
     duplicates: Vec<String>,
-    /// The number of bytes of these reports.
+    /// The number of bytes of `duplicates`.
     complaint_bytes: usize,
     /// The first error in the values of the text.
     failure: Option<Error>,
@@ -183,7 +183,7 @@ impl Tree {
                 if let Some(Open { of: Of::Map { key, .. }, .. }) = self.open.last_mut() {
                     *key = None;
                 }
-                // Earlier members win.
+                // The last entry with a key wins, so the first map of the list is merged last.
                 sources.into_iter().rev().for_each(|source| self.merge(source));
                 Ok(())
             }
@@ -301,7 +301,7 @@ fn complain(duplicates: &mut Vec<String>, complaint_bytes: &mut usize, line: usi
     }
 }
 
-/// Returns whether the map has a key already. `seen` has the keys of maps that are not small.
+/// Returns whether the map has a key already. If the map is not small, looks the key up in `seen` and adds it there.
 fn stands(entries: &[(Str, Value, usize)], seen: &mut HashSet<Str>, name: &Str) -> bool {
     if entries.len() < SEARCHED_MAX {
         return entries.iter().any(|(key, ..)| key == name);
@@ -312,7 +312,7 @@ fn stands(entries: &[(Str, Value, usize)], seen: &mut HashSet<Str>, name: &Str) 
     !seen.insert(name.clone())
 }
 
-/// Returns the entries by key; of those with the same key the last one.
+/// Returns the entries, sorted by key. Of entries with the same key it returns the last one.
 fn last_of_each(mut entries: Vec<(Str, Value, usize)>) -> Vec<(Str, Value, usize)> {
     if !entries.is_sorted_by(|a, b| a.0 < b.0) {
         entries.sort_by(|a, b| a.0.cmp(&b.0));
@@ -336,7 +336,8 @@ fn count(value: &Value, copied: &mut usize) -> Result<Size, Error> {
     Ok(size)
 }
 
-/// Returns the size of a value. Subtracts the bytes of its copy from `room`; `None` when there is not enough.
+/// Returns the size of a value, and subtracts the bytes of its copy from `room`. Returns `None` when `room` is too
+/// small.
 fn size(value: &Value, room: &mut usize) -> Option<Size> {
     let own = match value {
         Value::Str(text) => size_of::<Value>() + text.len(),

@@ -60,7 +60,7 @@ pub enum AuthorizersError {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] PkiError),
-    /// The file is no configuration.
+    /// The file is not a configuration.
     #[error("failed to load AuthorizationConfiguration from file: {0}")]
     Document(String),
     /// The configuration is not valid.
@@ -78,7 +78,7 @@ enum Settings {
     Webhook(AccessWebhookSettings),
 }
 
-/// The authorizers in their order, and what webhooks need.
+/// The authorizers in their order, with the connections and the meter that their webhooks use.
 #[derive(Debug)]
 pub struct Authorizers {
     all: Vec<Settings>,
@@ -168,7 +168,8 @@ impl Authorizers {
 }
 
 impl Settings {
-    /// Returns the type if a changed file must still have an authorizer of it. `None` for a webhook.
+    /// Returns the type of an authorizer that a changed file must still have. Returns `None` for a webhook, which a
+    /// changed file may omit.
     fn required(&self) -> Option<&'static str> {
         match self {
             Self::Mode(mode) => Some(name(*mode)),
@@ -354,7 +355,7 @@ fn one_of(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Reads how to connect to a webhook. Returns the kubeconfig that names it.
+/// Reads the connection info of a webhook. Returns the path of the kubeconfig that names the webhook.
 fn connection(path: &Path<'_>, info: &Value, errors: &mut Errors) -> PathBuf {
     const BY_FILE: &str = "KubeConfigFile";
     const IN_CLUSTER: &str = "InClusterConfig";

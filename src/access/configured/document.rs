@@ -14,7 +14,7 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 pub enum Form {
     /// A text.
     Text,
-    /// A truth value.
+    /// A boolean.
     Bool,
     /// A list.
     List(&'static Form),

@@ -23,7 +23,7 @@ const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 /// Largest number of issuers.
 const ISSUERS_MAX: usize = 64;
-/// The pause before a new issuer is asked for its keys again.
+/// The shortest pause before a new issuer is asked for its keys again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 const CONDITION: Form = Form::Object("AnonymousAuthCondition", &[("path", Form::Text)]);
@@ -43,7 +43,7 @@ pub enum AuthenticationError {
     /// Both the file and flags name issuers.
     #[error("authentication-config file and oidc-* flags are mutually exclusive")]
     Both,
-    /// The file is no configuration.
+    /// The file is not a configuration.
     #[error("failed to load authentication configuration from file {0:?}: {1}")]
     Document(String, String),
     /// The configuration is not valid.
@@ -163,7 +163,7 @@ async fn answered(issuers: &[Arc<OpenId>]) {
     }
 }
 
-/// Why a text is no valid configuration.
+/// Why a text is not a valid configuration.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Wrong {
     #[error("{0}")]

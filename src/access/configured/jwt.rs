@@ -57,8 +57,8 @@ const RESERVED: [&str; 2] = ["kubernetes.io", "k8s.io"];
 const EMAIL: (&str, &str) = ("claims", "email");
 const EMAIL_VERIFIED: (&str, &str) = ("claims", "email_verified");
 
-/// Reads an issuer; adds an error for each field that is wrong. `own` are the issuers of service account tokens. `None`
-/// if the mapping of the user's name is missing or wrong.
+/// Reads an issuer; adds an error for each field that is wrong. `own` has the issuers of service account tokens.
+/// Returns `None` if the mapping of the user's name is missing or wrong.
 pub fn read(path: &Path<'_>, stated: &Value, own: &[String], errors: &mut Errors) -> Option<IssuerSettings> {
     let (issuer, place) = (stated.at(&["issuer"]), path.child("issuer"));
     let (url, discovery) = (issuer.str_at(&["url"]), issuer.str_at(&["discoveryURL"]));

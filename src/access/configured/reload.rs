@@ -1,4 +1,4 @@
-//! Files that are read again when they change.
+//! Files that are read regularly, to notice when they change.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ impl FollowedFile {
         &self.path
     }
 
-    /// Waits until the content has changed, and returns the new one.
+    /// Waits until the content has changed, and returns the new content.
     pub async fn change(&mut self) -> String {
         let mut is_lost = false;
         loop {

@@ -61,8 +61,8 @@ impl Impersonation {
 
     /// Returns the impersonated user if `by` may impersonate it (KEP-5284): by a constrained mode, which allows certain
     /// requests for certain kinds of users, or by the classic permission, which allows all. Tries first the mode that
-    /// `by` used last. `attributes` are those of the request. Also returns the verb of a constrained mode; empty for
-    /// the classic one.
+    /// `by` used last. `attributes` are those of the request. Also returns the verb of the constrained mode, or an
+    /// empty text for the classic mode.
     ///
     /// # Errors
     /// 403 when no mode allows it, with the refusal of the first mode that was tried.
@@ -92,7 +92,8 @@ impl Impersonation {
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
-        // The classic mode applies to every user, so at least one refusal exists.
+        // The classic mode applies to every user, so a refusal exists, unless a webhook must be asked: then the caller
+        // ignores this error.
         Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
     }
 
@@ -107,7 +108,7 @@ impl Impersonation {
         }
     }
 
-    /// Returns the name of the node to act as. `None` if the user is no node.
+    /// Returns the name of the node to act as. `None` if the user is not a node.
     fn node(&self) -> Option<&str> {
         let name = self.user.strip_prefix(nodes::USER_PREFIX)?;
         names::dns1123_subdomain(name).is_empty().then_some(name)

@@ -19,7 +19,7 @@ use crate::status::ApiResult;
 /// API group of the resources that stand for impersonated users. In the classic mode, users and groups are in the core
 /// group.
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// The version of these groups.
+/// The version of these resources.
 const VERSION: &str = "v1";
 /// From this number of groups or extra values on, the permission for all of them is checked first.
 const MANY: usize = 4;

@@ -37,7 +37,7 @@ impl fmt::Debug for Nodes {
 /// `Ok` if the request is allowed. `Err` has the reason of the refusal, which may be empty.
 type Verdict = Result<(), String>;
 
-/// Returns the name of the node that a user is. `None` if the user is no node.
+/// Returns the name of the node that acts as this user. `None` if the user is not a node.
 pub fn node_of(user: &User) -> Option<&str> {
     user.name.strip_prefix(USER_PREFIX).filter(|_| user.is_member(GROUP))
 }
@@ -48,7 +48,7 @@ impl Nodes {
         Self { relations, rules }
     }
 
-    /// Returns `Ok` if a user may make the request as a node. Users that are no nodes are refused without a reason.
+    /// Returns `Ok` if a user may make the request as a node. Users that are not nodes are refused without a reason.
     ///
     /// # Errors
     /// The reason of the refusal, which may be empty.

@@ -8,7 +8,7 @@ use super::relations::Related;
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Lists of containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
-/// References of a persistent volume that nodes follow.
+/// The fields of a persistent volume that name the Secrets which nodes need.
 const NODE_SECRETS: [&str; 4] = ["secretRef", "nodeStageSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
 
 /// Returns whether a pod uses an object of its namespace.
@@ -47,8 +47,8 @@ pub(super) fn claims(pod: &Value) -> Vec<String> {
     pod.list_at(&["spec", "volumes"]).iter().filter_map(claim).collect()
 }
 
-/// Returns whether nodes need a Secret to use a PersistentVolume. A reference without a namespace means that of the
-/// claim.
+/// Returns whether nodes need a Secret to use a PersistentVolume. A reference without a namespace means the namespace
+/// of the claim.
 pub(super) fn volume_uses(volume: &Value, namespace: &str, name: &str) -> bool {
     let of_claim = volume.str_at(&["spec", "claimRef", "namespace"]);
     let is = |secret: &str, own: &str| {

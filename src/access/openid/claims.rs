@@ -28,7 +28,7 @@ const NEVER: &str = "0001-01-01 00:00:00 +0000 UTC";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     begins: u64,
-    /// `None` if the token does not state it: then it counts as expired.
+    /// `None` if the token does not state when it expires: then it counts as expired.
     ends: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl Validity {
 pub struct Claims(Map<String, Value>);
 
 impl Claims {
-    /// Reads claims. `None` if they are no JSON object.
+    /// Reads claims. Returns `None` if they are not a JSON object.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok().map(Self)
     }

@@ -32,7 +32,7 @@ impl Issuers {
         self.replaced.notify_one();
     }
 
-    /// Returns the user of a token. `None` if the token is of none of the issuers. `digest` is the SHA-256 digest of
+    /// Returns the user of a token. `None` if the token names none of the issuers. `digest` is the SHA-256 digest of
     /// the token.
     pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<Found> {
         let all = self.all.load();

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
 use serde::Deserialize;
 
-/// A signature algorithm (RFC 7518, section 3.1). ES512 is missing: the cryptography of this server has no P-521.
+/// A signature algorithm (RFC 7518, section 3.1). ES512 is missing: the cryptographic library of this server lacks
+/// P-521.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the standard")]
 pub enum Algorithm {
@@ -99,7 +100,7 @@ impl ProviderKeys {
     /// Reads a set. Leaves out keys that are not for signatures, or not supported.
     ///
     /// # Errors
-    /// It is no key set.
+    /// The text is not a key set.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         let set: Set = serde_json::from_slice(json)?;
         Ok(Self(set.keys.into_iter().filter_map(PublicKey::of).collect()))

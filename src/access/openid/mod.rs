@@ -66,7 +66,7 @@ struct Token<'t> {
 }
 
 impl<'t> Token<'t> {
-    /// Parses a token. `None` if it is no JSON Web Token whose claims are an object.
+    /// Parses a token. Returns `None` if it is not a JSON Web Token whose claims are an object.
     fn parse(token: &'t [u8]) -> Option<Self> {
         let parts = Unverified::parse(token)?;
         let claims = Claims::parse(&parts.payload)?;
@@ -89,7 +89,7 @@ pub struct OpenId {
     /// `None` until they have been fetched.
     keys: ArcSwapOption<ProviderKeys>,
     verified: DashMap<[u8; 32], Arc<Verified>>,
-    /// When keys were fetched last. One task fetches at a time.
+    /// When the last attempt to fetch keys ended. One task fetches at a time.
     fetched: Mutex<Option<Instant>>,
 }
 
@@ -180,7 +180,7 @@ impl OpenId {
             }
             Err(error) => {
                 let issuer = &self.settings.url;
-                tracing::error!(issuer, error = with_causes(&error), "no keys from the OpenID issuer");
+                tracing::error!(issuer, error = with_causes(&error), "cannot fetch the keys of the OpenID issuer");
             }
         }
         *fetched = Some(Instant::now());

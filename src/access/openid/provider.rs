@@ -22,10 +22,10 @@ pub enum ProviderError {
     /// The provider does not answer.
     #[error("Get {0:?}: {1}")]
     Unreachable(String, String),
-    /// It answers with another status than 200.
+    /// The provider answers with a status other than 2xx.
     #[error("Get {0:?}: status {1}")]
     Status(String, u16),
-    /// The answer is not what was asked for.
+    /// The answer does not have the form of a discovery document or of a key set.
     #[error("Get {0:?}: the answer cannot be parsed")]
     Malformed(String, #[source] serde_json::Error),
     /// The discovery document is that of another issuer.

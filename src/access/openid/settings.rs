@@ -1,5 +1,5 @@
 //! Which tokens of an issuer are accepted, and how their claims become a user (KEP-3331). The flags `--oidc-*` or an
-//! AuthenticationConfiguration state it.
+//! AuthenticationConfiguration state both.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ const NO_PREFIX: &str = "-";
 /// Why the flags cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// One of the two is given without the other.
+    /// Only one of the two flags is given.
     #[error("--oidc-issuer-url and --oidc-client-id must be given together")]
     Incomplete,
     /// The issuer is not the URL of a server that can be trusted.
     #[error("--oidc-issuer-url {0:?} must be an https URL without query and fragment")]
     Issuer(String),
     /// The issuer issues the tokens of service accounts.
-    #[error("--oidc-issuer-url {0:?} is that of service accounts")]
+    #[error("--oidc-issuer-url {0:?} is the issuer of service account tokens")]
     OwnIssuer(String),
     /// An algorithm is not supported.
     #[error("--oidc-signing-algs: {0:?} is not supported; supported are {1}")]
@@ -43,7 +43,7 @@ pub enum SettingsError {
 /// Where a part of a user comes from.
 #[derive(Debug)]
 pub enum Mapping {
-    /// A claim, after a prefix.
+    /// The value of a claim, after a prefix.
     Claim {
         /// The claim.
         claim: String,
@@ -54,7 +54,7 @@ pub enum Mapping {
     Expression(Expression),
 }
 
-/// A rule that must hold of claims or of the user.
+/// A rule that must hold for the claims or for the user.
 #[derive(Debug)]
 pub struct Rule {
     /// The expression.

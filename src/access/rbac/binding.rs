@@ -106,7 +106,7 @@ impl fmt::Display for RoleRef {
 }
 
 impl Subject {
-    /// Reads a subject. `None` if it matches nobody. A service account without a namespace belongs to that of the
+    /// Reads a subject. `None` if it matches nobody. A service account without a namespace is in the namespace of the
     /// binding.
     fn read(subject: &Value, binding_namespace: &str) -> Option<Self> {
         let name = subject.str_at(&["name"]);

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-/// Returns the rules of an aggregated ClusterRole, given all ClusterRoles; null when there are none.
+/// Returns the rules of an aggregated ClusterRole, given all ClusterRoles. Returns null if there are none.
 ///
 /// Roles are taken in the order of their names within each selector, and equal rules occur once.
 pub fn aggregated(role: &Value, all: &[Value]) -> Value {

@@ -29,7 +29,7 @@ pub type Tables = [Arc<Table>; 4];
 struct Follower<'a> {
     rbac: &'a Rbac,
     editor: RefCell<Editor>,
-    /// The number of tables that were not read to their end yet.
+    /// The number of tables that were not listed yet.
     unread: RefCell<usize>,
     changed: Notify,
 }
@@ -130,7 +130,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Publishes changes, successive ones together.
+    /// Waits for changes, and publishes all of them at once, for ever.
     async fn publish(&self) {
         loop {
             self.changed.notified().await;

@@ -29,7 +29,7 @@ pub struct Rbac {
     cluster: ArcSwap<Place>,
     namespaces: Box<[ArcSwap<NamespacePart>]>,
     complete: watch::Sender<bool>,
-    /// The revision of each table that the index contains.
+    /// The revision up to which the index contains each table.
     applied: watch::Sender<Revisions>,
 }
 
@@ -88,7 +88,7 @@ impl Rbac {
         (all, missing)
     }
 
-    /// Returns the rules of a role that a binding in a namespace names; an empty namespace is the cluster.
+    /// Returns the rules of a role that a binding in a namespace names. An empty namespace means a ClusterRoleBinding.
     ///
     /// # Errors
     /// There is no such role.

@@ -19,7 +19,7 @@ pub struct Rule {
     pub resources: Words,
     /// Names of objects to which the rule is restricted; empty for all.
     pub names: Words,
-    /// Paths that are no resources; a `*` at the end matches any rest.
+    /// Paths that are not resources; a `*` at the end matches any rest.
     pub urls: Words,
 }
 

@@ -40,7 +40,7 @@ pub fn token_owner(authenticator: &Authenticator, review: &Value) -> ApiResult<R
 
 /// Answers a `TokenReview` with the owner of the token.
 pub fn token_review(owner: &Result<TokenOwner, Refused>, review: &mut Value) {
-    // What the client states of the status stays, unless the answer states it, too.
+    // Fields of the status that the client has set stay, unless the answer sets them.
     let mut status = review.map_at(&["status"]).cloned().unwrap_or_default();
     match owner {
         Ok(owner) => {

@@ -62,7 +62,7 @@ pub struct Issuer {
     name: String,
     /// The longest validity in seconds. `None` if there is no limit.
     pub(super) seconds_max: Option<i64>,
-    /// Whether tokens of pods that kubelets renew are valid for longer.
+    /// Whether the tokens that kubelets request for pods are valid for longer than requested.
     pub(super) extends: bool,
 }
 

@@ -22,7 +22,7 @@ const MAX_SECONDS: i64 = 1 << 32;
 /// The validity that kubelets request for pods. Such tokens are valid for a year, for programs that read their token
 /// only once, and contain the time at which they should be replaced (KEP-1205).
 const KUBELET_SECONDS: i64 = 3_607;
-/// Validity, in seconds, of the tokens for which kubelets ask.
+/// Validity, in seconds, of the tokens that kubelets request for pods.
 const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
 /// What a fulfilled request gives the client and the audit log besides the token.

@@ -26,7 +26,8 @@ pub struct LegacyUses {
 }
 
 impl LegacyUses {
-    /// Adds a use. Returns false if too many wait: a later use of the token must be added instead.
+    /// Adds a use. Returns false, and adds nothing, if too many uses wait: the caller then adds a later use of the
+    /// token.
     pub fn add(&self, used: Use) -> bool {
         let mut waiting = self.waiting.lock();
         if waiting.len() >= LEGACY_TOKEN_USES {

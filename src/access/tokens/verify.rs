@@ -176,8 +176,8 @@ impl ServiceAccountTokens {
         &self.audiences
     }
 
-    /// Verifies a token that must be issued for one of `audiences`. `None` if it is no service account token. `key` is
-    /// the SHA-256 digest of the token.
+    /// Verifies a token that must be issued for one of `audiences`. Returns `None` if it is not a service account
+    /// token. `key` is the SHA-256 digest of the token.
     ///
     /// # Errors
     /// It is a service account token, but not valid.

@@ -39,9 +39,9 @@ pub struct AccessWebhookSettings {
     pub authorized_ttl: Duration,
     /// How long any other answer is kept. Zero to keep none.
     pub unauthorized_ttl: Duration,
-    /// What is decided when the webhook cannot be asked: [`Verdict::NoOpinion`] or [`Verdict::Deny`].
+    /// The verdict when the webhook cannot be asked: [`Verdict::NoOpinion`] or [`Verdict::Deny`].
     pub on_error: Verdict,
-    /// The match conditions: it is asked only about requests for which all of them are true.
+    /// The match conditions: the webhook is asked only about requests for which all of them are true.
     pub conditions: Vec<String>,
 }
 

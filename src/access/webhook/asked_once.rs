@@ -22,7 +22,8 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
     }
 
     /// Returns the answer to a question. Runs `ask` unless the question is in progress. `ask` goes on even if the
-    /// caller stops waiting. `None` if too many questions are in progress, or if the runtime of `ask` has ended.
+    /// caller stops waiting. Returns `None` if too many questions are in progress, or if `ask` panics or its runtime
+    /// ends.
     pub async fn answer(&self, key: Key, ask: impl Future<Output = V> + Send + 'static) -> Option<V> {
         let mut answer = self.begin(key, ask)?;
         let answered = answer.wait_for(Option::is_some).await.ok()?;

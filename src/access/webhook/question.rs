@@ -69,7 +69,7 @@ fn requirement(key: &str, operator: &str, values: Vec<Value>) -> Value {
     requirement.into()
 }
 
-/// Returns the requirements of a field selector. They are empty if it is invalid: the question then covers more
+/// Returns the requirements of a field selector. Returns none if the selector is invalid: the question then covers more
 /// objects.
 fn fields(text: &str) -> Vec<Value> {
     let selector = if text.is_empty() { None } else { FieldSelector::parse(text).ok() };

@@ -185,8 +185,8 @@ const MEMBERS: [typed::Member; 10] = [
     },
 ];
 
-/// Reads an answer. Returns also about how many bytes it takes in memory. `wanted` are the requested audiences, `own`
-/// those of the API.
+/// Reads an answer. Also returns how many bytes it takes in memory, approximately. `wanted` are the requested
+/// audiences, `own` those of the API.
 fn read(answer: &Value, wanted: &[String], own: &[String]) -> Result<(TokenAnswer, usize), String> {
     typed::check(answer, &MEMBERS)?;
     let status = answer.at(&["status"]);

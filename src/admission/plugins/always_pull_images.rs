@@ -38,7 +38,7 @@ fn images(pod: &Value) -> impl Iterator<Item = &str> {
     containers.map(|container| container.str_at(&["image"]))
 }
 
-/// Returns whether a new pod, or an update, brings an image.
+/// Returns whether a pod is new, or has an image that the stored pod lacks.
 fn has_new_image(pod: &Value, old: Option<&Value>) -> bool {
     old.is_none_or(|old| images(pod).any(|image| !images(old).any(|known| known == image)))
 }

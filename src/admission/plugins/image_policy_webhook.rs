@@ -36,7 +36,7 @@ fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFut
                 write.annotate(&format!("{AUDIT_PREFIX}failed-open"), || "true".to_owned());
                 return Ok(());
             }
-            // As in the reference, the refusal of the call is that of the pod.
+            // As in the reference, a webhook that refuses the call refuses the pod.
             Err(CallError { code: 403, message, .. }) => {
                 let refused = ApiError::new(403, "Forbidden", message.clone());
                 return Err(refused.with_cause("UnexpectedServerResponse", message, ""));

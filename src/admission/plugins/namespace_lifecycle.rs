@@ -23,8 +23,8 @@ fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     let Some(namespace) = registry.current(&namespaces, "", target.namespace) else {
         return Err(ApiError::not_found("", "namespaces", target.namespace));
     };
-    // A text without this member has no such field. A text with it may have a label of the same name, so it is
-    // decoded.
+    // A namespace whose text lacks this member is not being deleted. A text that has it may have a label of the same
+    // name, so it is decoded.
     let is_deleting = || -> ApiResult<bool> {
         Ok(mentions(&namespace, "\"deletionTimestamp\":")
             && !stored_tree(&namespace)?.at(&["metadata", "deletionTimestamp"]).is_null())

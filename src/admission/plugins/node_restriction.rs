@@ -40,7 +40,7 @@ fn applies(write: &BuiltInAttributes<'_>, _: &Value) -> bool {
     node_of(&write.caller.user).is_some()
 }
 
-/// Refuses a write by a node that concerns objects of others.
+/// Refuses a write by a node that concerns objects which are not its own.
 fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     let Some(node) = node_of(&write.caller.user) else { return Ok(()) };
     let object = (write.operation != Operation::Delete).then_some(&*object);
@@ -308,7 +308,7 @@ impl NodeWrite<'_> {
     }
 }
 
-/// Returns the driver that mounts a volume of a pod or a persistent volume; `None` if no driver does.
+/// Returns the driver that mounts a volume of a pod or a persistent volume. Returns `None` if no driver does.
 fn driver_of(volume: &Value) -> Option<String> {
     if let Some(driver) = volume.at(&["csi", "driver"]).as_str() {
         return Some(driver.to_owned());

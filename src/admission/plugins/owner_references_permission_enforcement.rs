@@ -67,14 +67,14 @@ fn finalizers<'a>(
     ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..ResourceAttributes::default() }
 }
 
-/// Returns why the user lacks a permission, which may be empty. `None` if the user has it.
+/// Returns the reason why the user lacks a permission; it may be empty. Returns `None` if the user has the permission.
 fn lacks(write: &BuiltInAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
     let caller = write.caller;
     let decision = write.registry.authorizer.decide(&caller.user, &Attributes::Resource(of), &caller.inquiry);
     (!decision.is_allowed()).then_some(decision.reason)
 }
 
-/// Returns the owners whose deletion the write blocks, and that it did not block before.
+/// Returns the owners whose deletion the object blocks now and did not block before.
 fn newly_blocking<'a>(object: &'a Value, old: Option<&'a Value>) -> impl Iterator<Item = &'a Value> {
     let had = old.map_or(&[][..], |old| old.list_at(&OWNERS));
     let blocks = |owner: &Value| owner.is_true_at(&["blockOwnerDeletion"]);
@@ -98,7 +98,7 @@ fn may_block(write: &BuiltInAttributes<'_>, object: &Value, owner: &Value) -> Ap
         );
         return Err(write.refuse(object, &why));
     };
-    // An owner with a namespace is in that of the object.
+    // A namespaced owner is in the namespace of the object.
     let namespace = if served.resource.namespaced { write.target.namespace } else { "" };
     let of =
         finalizers((served.group(), &served.kind().version), &served.resource.name, namespace, owner.str_at(&["name"]));

@@ -1,5 +1,5 @@
-//! PodNodeSelector: restricts the pods of a namespace to the nodes that an annotation of the namespace selects, else
-//! the configuration, and to node selectors that the configuration allows.
+//! PodNodeSelector: restricts the pods of a namespace to the nodes that an annotation of the namespace selects, or the
+//! configuration if there is no annotation. Refuses node selectors that the configuration does not allow.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,7 +22,8 @@ const DEFAULT: &str = "clusterDefaultNodeSelector";
 
 type Labels = BTreeMap<String, String>;
 
-/// The configured selectors: of namespaces without the annotation, and what the pods of namespaces may have.
+/// The configured labels: under `clusterDefaultNodeSelector`, those for namespaces without the annotation; under the
+/// name of a namespace, those that the node selectors of its pods may have.
 #[derive(Debug, Default)]
 pub struct Selectors(BTreeMap<String, Labels>);
 
@@ -53,7 +54,8 @@ impl Selectors {
         self.0.get(name).cloned().unwrap_or_default()
     }
 
-    /// Returns whether pods of a namespace may have a node selector: any, unless labels are configured for it.
+    /// Returns whether pods of a namespace may have a node selector. They may have any if no labels are configured for
+    /// the namespace.
     fn allow(&self, namespace: &str, selector: &Labels) -> bool {
         let Some(allowed) = self.0.get(namespace).filter(|allowed| !allowed.is_empty()) else { return true };
         selector.iter().all(|(key, value)| allowed.get(key) == Some(value))
@@ -93,7 +95,7 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     }
 }
 
-/// Returns 403. It names no pod whose name is not generated yet.
+/// Returns 403. It does not name a pod whose name is not generated yet.
 fn refuse(pod: &Value, why: &str) -> ApiError {
     ApiError::forbidden("", "pods", pod.str_at(&["metadata", "name"]), why)
 }

@@ -30,8 +30,8 @@ static TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["spec", "template"]),
 ];
 
-/// Audit annotations: why no standard is demanded, the standard of the namespace, how the pod violates that for the
-/// audit log, and what is wrong with the labels of the namespace.
+/// Audit annotations: why the write is exempt, the standard that the namespace enforces, how the pod violates the
+/// standard for the audit log, and what is wrong with the labels of the namespace.
 const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
 const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATED: &str = "pod-security.kubernetes.io/audit-violations";
@@ -43,7 +43,7 @@ pub const PLUGIN: Plugin = Plugin::new("PodSecurity", Presence::On).validating(d
 fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     match (part.name(), operation) {
         (("", "pods", ""), Operation::Create) => Some(DecidesBy::Tables),
-        // The standard of the namespace applies to the parts of a pod that it is about.
+        // The standard of the namespace matters only if the update changes parts of the pod that standards are about.
         (("", "pods", "" | "ephemeralcontainers" | "resize"), Operation::Update) => {
             Some(DecidesBy::TablesFor(is_significant))
         }
@@ -54,7 +54,7 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
     }
 }
 
-/// Returns where objects hold a template of pods; `None` if they hold none.
+/// Returns where objects hold a template of pods. Returns `None` if they hold none.
 fn template_of(part: Part<'_>) -> Option<&'static [&'static str]> {
     let (own_group, own_resource, subresource) = part.name();
     let found = TEMPLATES.iter().find(|(group, resource, _)| (*group, *resource) == (own_group, own_resource));
@@ -70,7 +70,7 @@ fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
     }
 }
 
-/// Returns whether no standard is demanded in the namespace or of the user of a write.
+/// Returns whether the namespace or the user of a write is exempt from all standards. If so, annotates the reason.
 fn is_exempt(write: &BuiltInAttributes<'_>) -> bool {
     let settings = settings(write.registry);
     let why = match () {
@@ -82,7 +82,7 @@ fn is_exempt(write: &BuiltInAttributes<'_>) -> bool {
     true
 }
 
-/// Returns whether no standard is demanded of a pod or of a template of pods, because of its runtime class.
+/// Returns whether a pod or a template of pods is exempt because of its runtime class. If so, annotates that.
 fn is_exempt_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> bool {
     let is_exempt = settings(write.registry).exempts_pod(pod.at(&["spec"]));
     if is_exempt {
@@ -212,7 +212,7 @@ impl Registry {
         let served = self.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
         let namespace = self.current(&served, "", namespace);
         let label = |key: &str| namespace.as_ref().and_then(|namespace| namespace.terms().label(key));
-        // Labels that are invalid, though stored, are read as their fallback.
+        // An invalid label that is stored counts as its fallback.
         let mut errors = Errors::default();
         Ok((settings(self).defaults.read(label, &mut errors), errors))
     }

@@ -46,7 +46,7 @@ fn limited<'a>(write: &BuiltInAttributes<'a>) -> &'a [Limited] {
     &write.registry.admission.configuration.limited
 }
 
-/// Returns whether the write can change a usage, and there is any quota, or there must be one.
+/// Returns whether the write can change a usage, and the server has a quota or the configuration demands one.
 fn applies(write: &BuiltInAttributes<'_>, object: &Value) -> bool {
     let quotas = || write.registry.resources.of_resource("", "resourcequotas");
     let are_there = || quotas().is_some_and(|quotas| !write.registry.table(&quotas).is_empty());

@@ -32,7 +32,7 @@ fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     admission::set_service_account(pod, namespace, &suffix(), |_| account).map_err(|why| write.refuse(pod, &why))
 }
 
-/// Looks an account up. The default account counts as there if this server does not make it.
+/// Looks an account up. The default account counts as present if this server does not create it.
 fn account(write: &BuiltInAttributes<'_>, name: &str) -> ApiResult<Option<Value>> {
     let registry = write.registry;
     let found = registry.look_up("", "serviceaccounts", write.target.namespace, name)?;

@@ -33,9 +33,9 @@ pub struct Binding {
     pub name: String,
     /// The name of its policy.
     pub policy: String,
-    /// The writes to which the binding restricts its policy; `None` for no restriction.
+    /// The writes to which the binding restricts its policy. `None` if it does not restrict the policy.
     pub criteria: Option<Criteria>,
-    /// The reference to the parameters. `None` if the policy is evaluated without.
+    /// The reference to the parameters. `None` if the policy is evaluated without parameters.
     pub param_ref: Option<ParamRef>,
     /// The actions after a violation, in order.
     pub actions: Vec<Action>,

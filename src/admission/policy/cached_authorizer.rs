@@ -21,7 +21,7 @@ pub struct CachedAuthorizer {
     user: Arc<User>,
     /// The cached decisions, about the user (`None`) or about a service account.
     decisions: Mutex<HashMap<(Option<ServiceAccount>, CheckedAction), Decision>>,
-    /// What webhooks must be asked first. While it is open, decisions mean nothing.
+    /// The question that a webhook must be asked first. While one is open, decisions mean nothing.
     inquiry: Inquiry,
 }
 
@@ -31,7 +31,7 @@ impl CachedAuthorizer {
         Self { authorizer, user, decisions: Mutex::default(), inquiry: Inquiry::default() }
     }
 
-    /// Returns what webhooks must be asked before expressions can be evaluated.
+    /// Returns the inquiry. While it has an open question for a webhook, expressions cannot be evaluated.
     pub const fn inquiry(&self) -> &Inquiry {
         &self.inquiry
     }

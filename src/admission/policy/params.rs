@@ -49,7 +49,7 @@ impl Param {
 /// Returns the parameters that a binding selects for a write. The policy is evaluated with each of them.
 ///
 /// # Errors
-/// The binding requires parameters and none exist. The error has the reference's wording.
+/// The binding refers to parameters wrongly, selects too many, or requires parameters and none exist.
 pub async fn collect(
     attributes: &DynamicAttributes<'_>,
     served: Option<&Arc<Served>>,

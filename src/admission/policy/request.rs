@@ -61,7 +61,8 @@ impl PolicyVariables {
         Ok(Self { namespace, authorizer, decisions, ends: attributes.ends, resource })
     }
 
-    /// Asks a webhook on whose answer an evaluation depends, which must be repeated then. `None` if there is none.
+    /// Returns a future that asks the webhook on whose answer the last evaluation depends. The evaluation must be
+    /// repeated afterwards. Returns `None` if no webhook must be asked.
     pub fn pending(&self) -> Option<BoxFuture<'_, ()>> {
         self.decisions.inquiry().pending(self.ends)
     }

@@ -10,7 +10,7 @@ use super::{Binding, BoundPolicy, Param, Policy, is_exempt, params};
 pub struct Selected<P> {
     /// The policy.
     pub policy: Arc<P>,
-    /// The binding; `None` if the policy itself cannot be evaluated.
+    /// The binding. `None` if the policy itself cannot be evaluated.
     pub binding: Option<Arc<Binding>>,
     /// The version in which the write matched, and the parameters; or why the policy cannot be evaluated.
     pub found: Result<(Arc<MatchedVersion>, Vec<Param>), String>,

@@ -26,7 +26,7 @@ pub struct Spec {
     pub criteria: Criteria,
     /// Whether a write goes on if the policy cannot be evaluated.
     pub ignores_failure: bool,
-    /// The kind of its parameters; `None` if it has none.
+    /// The kind of its parameters. `None` if it has none.
     pub param_kind: Option<ParamKind>,
     /// Conditions that a matched write must also meet.
     pub conditions: Conditions,
@@ -35,7 +35,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads a policy. Returns also the compiler for its other expressions, which knows the policy's variables.
+    /// Reads a policy. Also returns the compiler for its other expressions, which knows the policy's variables.
     pub fn read(policy: &Value) -> (Self, Compiler) {
         let spec = policy.at(&["spec"]);
         let mut compiler = Compiler::with_variables(STORED);

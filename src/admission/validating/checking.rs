@@ -1,4 +1,5 @@
-//! Type-checks the expressions of a policy against the kinds that it matches. The results only appear in its status.
+//! Type-checks the expressions of a policy against the kinds that it matches. The results appear only in the status of
+//! the policy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ fn kinds(resources: &Resources, spec: &Value) -> Vec<(String, Arc<Served>)> {
         .collect()
 }
 
-/// Adds the kinds that a rule names. Returns whether the bound on kinds is reached.
+/// Adds the kinds that a rule names. Returns whether a bound is reached, so that no further rule is read.
 fn find_kinds(resources: &Resources, rule: &Value, found: &mut Kinds) -> bool {
     let (groups, versions) = (exact(rule, "apiGroups", false), exact(rule, "apiVersions", false));
     let names = exact(rule, "resources", true);
@@ -116,8 +117,8 @@ fn find_kinds(resources: &Resources, rule: &Value, found: &mut Kinds) -> bool {
     false
 }
 
-/// Returns the names of a rule, sorted. Returns none if one is a wildcard; with `passes_over` it skips wildcards and
-/// subresources instead.
+/// Returns the names of a rule, sorted. Returns none if one is a wildcard. If `passes_over` is true, skips wildcards
+/// and subresources instead.
 fn exact<'v>(rule: &'v Value, field: &str, passes_over: bool) -> Vec<&'v str> {
     let mut names: Vec<&str> = rule.list_at(&[field]).iter().filter_map(Value::as_str).collect();
     if passes_over {

@@ -145,7 +145,8 @@ impl ValidatingPolicy {
     }
 
     /// Returns the messages of validations, by position; empty where none is needed. Every message expression counts
-    /// against the budget, even one whose validation holds. One that would exceed the budget is skipped.
+    /// against the budget, even one whose validation holds. Such an expression is skipped if the budget suffices for
+    /// all in any case.
     async fn messages(
         &self,
         results: &[(Result<bool, String>, Duration)],

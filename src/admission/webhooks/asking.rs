@@ -16,7 +16,7 @@ pub(super) struct Wanted {
 }
 
 impl RegisteredWebhook {
-    /// Returns the write in the version that this webhook asks for; `None` when it does not match.
+    /// Returns the write in the version that this webhook asks for. Returns `None` if the webhook does not match.
     ///
     /// # Errors
     /// The error for the client when it cannot be decided whether the webhook matches.

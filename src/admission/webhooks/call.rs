@@ -1,4 +1,4 @@
-//! Calls one admission webhook and treats its failures.
+//! Calls one admission webhook and handles its failures.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ pub enum Failure {
 pub enum Answer {
     /// The write may go on unchanged.
     Allowed,
-    /// The write may go on with this object, which is not decoded yet. The patch has made it.
+    /// The write may go on with this object, which is not decoded yet. The bytes are the patch that made it.
     Patched(Value, Vec<u8>),
     /// The call failed, and the webhook's failure policy ignores that.
     Ignored,

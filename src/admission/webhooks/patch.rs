@@ -8,8 +8,8 @@ use crate::field::quote;
 use crate::patch::{Format, Operations};
 use crate::status::ApiError;
 
-/// Returns the object as a webhook of this name changed it; `None` when it wants no change. The caller must decode and
-/// validate the result.
+/// Returns the object as a webhook of this name changed it. Returns `None` if the webhook wants no change. The caller
+/// must decode and validate the result.
 ///
 /// # Errors
 /// The patch cannot be parsed or applied, or there is no object to change.

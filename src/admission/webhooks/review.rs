@@ -21,7 +21,7 @@ pub struct ReviewRequest<'a> {
     pub subresource: &'a str,
     /// Name of the object; empty where there is none yet.
     pub name: &'a str,
-    /// Namespace; that of a Namespace is its own name.
+    /// Namespace; for a Namespace, its own name.
     pub namespace: &'a str,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'static str,

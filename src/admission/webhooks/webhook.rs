@@ -26,7 +26,7 @@ pub struct Webhook {
     pub takes_dry_run: bool,
     /// Timeout of a call.
     pub timeout: Duration,
-    /// Version of the reviews that it is sent; `None` if this server supports none that it accepts.
+    /// Version of the reviews that it receives. `None` if this server supports none of the versions that it accepts.
     pub review: Option<&'static str>,
     /// Its address.
     pub hook: Hook,

@@ -54,7 +54,7 @@ static CLAIMS: LazyLock<Environment> = LazyLock::new(|| environment("claims", "C
 static USER: LazyLock<Environment> = LazyLock::new(|| environment("user", "UserInfo", &user()));
 
 impl Expression {
-    /// Compiles an expression. With `is_bool` its type must be known to be that of truth values.
+    /// Compiles an expression. If `is_bool` is true, its type must be known to be bool.
     ///
     /// # Errors
     /// It does not compile, or has another type.
@@ -169,7 +169,7 @@ fn object(fields: impl IntoIterator<Item = (&'static str, Arc<Declared>)>) -> Ar
     declared(Kind::Object(fields))
 }
 
-/// The specification of a SubjectAccessReview of `authorization.k8s.io/v1`.
+/// Returns the type of the specification of a SubjectAccessReview of `authorization.k8s.io/v1`.
 fn request() -> Arc<Declared> {
     let requirement = || object([("key", text()), ("operator", text()), ("values", list(text()))]);
     let selector = || object([("rawSelector", text()), ("requirements", list(requirement()))]);
@@ -185,7 +185,7 @@ fn request() -> Arc<Declared> {
     ])
 }
 
-/// `UserInfo` of `authentication.k8s.io/v1`.
+/// Returns the type `UserInfo` of `authentication.k8s.io/v1`.
 fn user() -> Arc<Declared> {
     object([("username", text()), ("uid", text()), ("groups", list(text())), ("extra", map(list(text())))])
 }

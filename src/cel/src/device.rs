@@ -15,9 +15,9 @@ use crate::types::Type;
 pub const COST_MAX: u64 = 1_000_000;
 const TYPE_NAME: &str = "kubernetes.DRADevice";
 const QUANTITY: &str = "kubernetes.Quantity";
-/// Most domains of a device, and most names in each.
+/// The largest number of domains of a device, and of names in each.
 const NAMES_MAX: i64 = 32;
-/// Most characters of the name of a driver, of a domain, of an identifier, of a value.
+/// The largest number of characters of the name of a driver, of a domain, of an identifier, of a value.
 const DRIVER_MAX: i64 = 63;
 const DOMAIN_MAX: i64 = 63;
 const IDENTIFIER_MAX: i64 = 32;
@@ -96,7 +96,7 @@ impl SizeSource for Sizes {
     }
 }
 
-/// Returns the size of a part of a map of domains; `None` for values of capacities.
+/// Returns the largest size of a part of a map of domains. Returns `None` for values of capacities.
 fn of_domains(steps: &[Step], value: Option<i64>) -> Option<i64> {
     match steps {
         [] => Some(NAMES_MAX),

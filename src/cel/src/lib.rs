@@ -2,7 +2,7 @@
 //! estimated, planned once, and evaluated on the server's own trees. The crate does not depend on HTTP or storage.
 //!
 //! [`check::Checked::of`] is the only way from a text to a checked expression. Expressions at the bounds of [`limits`]
-//! need much stack; code that recurses over one calls [`with_room`] for that.
+//! need much stack, so code that recurses over an expression runs in [`with_room`].
 
 pub mod access;
 pub mod check;

@@ -18,6 +18,6 @@ pub const PARSER: ParserBounds = ParserBounds { depth: 250, recoveries: 30, reco
 pub const CHARACTERS_MAX: usize = 100_000;
 /// How many syntax errors are reported.
 pub const SYNTAX_ERRORS_MAX: u32 = 100;
-/// How deep values may nest that one expression creates from the results of others: as deep as a body. Beyond the
-/// expression such values are walked and dropped recursively.
+/// How deep a value may nest that an expression creates from the results of other expressions: as deep as a body. After
+/// the evaluation, such values are walked and dropped recursively.
 pub const NESTING_MAX: u32 = 512;

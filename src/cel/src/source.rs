@@ -11,7 +11,7 @@ const LINE_BYTES_MAX: usize = 16_384;
 #[derive(Clone, Debug)]
 pub struct Source<'a> {
     text: &'a str,
-    /// The name in messages in the place of a file.
+    /// The name that messages show in the place of a file name.
     name: &'a str,
 }
 

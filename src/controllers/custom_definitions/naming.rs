@@ -44,8 +44,8 @@ const FIELDS: [(&str, &str); 5] = [
     ("listKind", "ListKindConflict"),
 ];
 
-/// Returns the names that a definition gets: those that it asks for if they are free, else those that it had. If there
-/// are several conflicts, the last one is returned.
+/// Returns the names that a definition gets: each that it asks for if it is free, otherwise the one that it had. Also
+/// returns the last conflict. `None` if there is no conflict.
 pub fn decide(asked: &Value, accepted: &Value, taken: &Taken) -> (Value, Option<Conflict>) {
     let (mut names, mut conflict) = (accepted.clone(), None);
     for (field, reason) in FIELDS {
@@ -60,7 +60,7 @@ pub fn decide(asked: &Value, accepted: &Value, taken: &Taken) -> (Value, Option<
     (names, conflict)
 }
 
-/// Returns the message about each name that another definition has.
+/// Returns a message for each name that another definition has.
 fn clashes(asked: &Value, accepted: &Value, used: &HashSet<String>) -> Vec<String> {
     let own = all(accepted);
     let mut clashes = Vec::new();

@@ -13,13 +13,13 @@ const ACCEPTED: [&str; 2] = ["status", "acceptedNames"];
 /// A condition: type, status, reason, message.
 type Condition<'a> = (&'a str, bool, &'a str, &'a str);
 
-/// Returns whether a definition has exactly the names that it asks for, so that those of others do not matter.
+/// Returns whether a definition has exactly the names that it asks for, so that the names of others do not matter.
 pub fn has_its_names(definition: &Value) -> bool {
     is_settled(definition.at(&["spec", "names"]), definition.at(&ACCEPTED))
 }
 
-/// Updates the status of a definition. `taken` are the names in its group. With `None` no names are given: a definition
-/// that asks for other names than it has is renewed again after that change.
+/// Updates the status of a definition. `taken` are the names that definitions of its group have. If `taken` is `None`,
+/// the definition keeps its names, even if it asks for others by now: that change causes another update.
 pub fn renew(definition: &mut Value, taken: Option<&Taken>, now: &str) {
     if let Some(taken) = taken {
         accept_names(definition, taken, now);

@@ -1,5 +1,5 @@
-//! Decides about one object: deletes it, removes owners that are gone, or removes its finalizer once its dependents are
-//! dealt with.
+//! Decides about one object: deletes it, removes owners that are gone, or removes its finalizer once nothing remains to
+//! be done about its dependents.
 
 use std::time::Duration;
 
@@ -105,8 +105,8 @@ impl Collector {
         Ok(Requeue::Never)
     }
 
-    /// If dependents wait for their own dependents, a circle of them would wait for ever. To break it, the object stops
-    /// blocking its owners.
+    /// If any of the dependents waits for its own dependents, the object may be in a circle of owners, which would wait
+    /// for ever. To break the circle, the object stops blocking its owners.
     async fn unblock_circle(&self, item: &Item, target: Target<'_>, dependents: &[Item]) -> ApiResult<()> {
         let circular = dependents.iter().any(|dependent| {
             let served = self.served(dependent.table);
@@ -215,8 +215,8 @@ impl Collector {
         self.let_go(item, target, ORPHAN).await
     }
 
-    /// Removes the `foregroundDeletion` finalizer of an object once the dependents that block it are gone; deletes
-    /// those first.
+    /// Removes the `foregroundDeletion` finalizer of an object once the dependents that block it are gone. Until then,
+    /// puts those that are not being deleted into the queue.
     async fn foreground(&self, item: &Item, target: Target<'_>) -> ApiResult<Requeue> {
         let blocking = self.graph.borrow().blocking(&item.uid);
         if blocking.is_empty() {

@@ -11,7 +11,7 @@ use flotilla_proto::value::Value;
 
 use crate::registry::{FOREGROUND, ORPHAN};
 
-/// A UID; shared, since several maps hold it.
+/// A UID. It is shared, since several maps hold it.
 pub type Uid = Arc<str>;
 
 /// The identity of an object: its table, key and UID.
@@ -55,8 +55,8 @@ impl Graph {
         self.nodes.contains_key(uid) || self.ending.contains_key(uid)
     }
 
-    /// Records the present state of an object, given its metadata; returns the items that must be checked because of
-    /// it.
+    /// Records the present state of an object, given its metadata. Returns the items that must be checked because of
+    /// this state.
     pub fn note(&mut self, item: Item, metadata: &Value) -> Vec<Item> {
         let mut concerned = Vec::new();
         let owners = owners(metadata);
@@ -91,7 +91,7 @@ impl Graph {
         concerned
     }
 
-    /// Removes an object that is gone; returns the items that must be checked because of it.
+    /// Removes an object that is gone. Returns the items that must be checked because it is gone.
     pub fn forget(&mut self, uid: &str) -> Vec<Item> {
         let mut concerned: Vec<Item> = self.dependents(uid).collect();
         self.ending.remove(uid);

@@ -72,14 +72,14 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-/// Returns whether a resource is followed: not events, which own nothing and are many, nor resources without list and
-/// delete.
+/// Returns whether a resource is followed. Events are not, since they own nothing and are many, nor are resources
+/// without the verbs list, watch and delete.
 fn is_followed(served: &Served) -> bool {
     served.resource.name != "events" && ["list", "watch", "delete"].iter().all(|verb| served.has_verb(verb))
 }
 
 impl Collector {
-    /// Adds the tables that are not followed yet; returns their numbers.
+    /// Adds the tables that are not followed yet. Returns their numbers.
     fn adopt(&self) -> Range<usize> {
         let mut tables = self.tables.borrow_mut();
         let from = tables.len();
@@ -92,12 +92,12 @@ impl Collector {
         from..tables.len()
     }
 
-    /// Returns the resource of a kind whose definition is gone and whose table was followed.
+    /// Returns the resource of a kind whose definition is gone, if its table was followed. `None` otherwise.
     fn defined_before(&self, group: &str, kind: &str) -> Option<Arc<Served>> {
         self.tables.borrow().iter().find(|of| of.group() == group && of.kind().name == kind).cloned()
     }
 
-    /// Returns the resource of a table, as it is or was served.
+    /// Returns the resource of a table, as it is served. If it is no longer served, returns it as it was.
     fn served(&self, table: usize) -> Arc<Served> {
         let known = self.tables.borrow()[table].clone();
         self.agent.registry.resources.of_resource(known.group(), &known.resource.name).unwrap_or(known)

@@ -12,7 +12,7 @@ pub struct Findings {
     pub remaining: BTreeMap<String, usize>,
     /// The number of objects with each finalizer.
     pub finalizers: BTreeMap<String, usize>,
-    /// Failed deletions, with their errors.
+    /// The errors of failed deletions.
     pub failures: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ const CONCURRENT: usize = 32;
 pub struct Emptied {
     /// The findings for the status.
     pub findings: Findings,
-    /// Tables in which objects remain, each with the revision as of which they do.
+    /// Tables in which objects remain, each with the revision of the snapshot that has them.
     pub held: Vec<(Arc<Table>, Revision)>,
 }
 
@@ -34,8 +34,8 @@ impl Emptied {
     }
 }
 
-/// Deletes the objects of a namespace, unless `is_to_be`, which is asked after this replica has caught up with all
-/// acknowledged writes, returns false: then returns `None`.
+/// Deletes the objects of a namespace, as long as `is_to_be` returns true. It is called after this replica has caught
+/// up with all acknowledged writes. Returns `None` if `is_to_be` has returned false.
 pub async fn empty(
     agent: &Agent,
     namespace: &str,
@@ -76,7 +76,7 @@ pub async fn empty(
     Ok(Some(emptied))
 }
 
-/// Deletes the objects of one table, and records those that remain; returns false if the deletion is no longer right.
+/// Deletes the objects of one table, and records those that remain. Returns false if `is_to_be` has returned false.
 async fn empty_table(
     agent: &Agent,
     served: &Arc<Served>,
@@ -86,7 +86,7 @@ async fn empty_table(
 ) -> ApiResult<bool> {
     let table = agent.registry.table(served);
     let Some(objects) = objects_of(&table, namespace).await? else { return Ok(true) };
-    // If the namespace exists again, the new one had no objects yet.
+    // A namespace of the same name that is created after this check had no objects when the list was made.
     let namespaces = agent.resource("", "namespaces")?;
     agent.registry.catch_up_with(&namespaces, "", namespace).await?;
     if !is_to_be()? {
@@ -114,7 +114,7 @@ async fn empty_table(
 /// The key and UID of an object.
 type Identity = (Key, Option<String>);
 
-/// Returns the objects of a namespace that are not being deleted yet; `None` if it has no objects.
+/// Returns the objects of a namespace that are not being deleted yet. `None` if the namespace has no objects.
 async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<Identity>>> {
     let (mut found, mut objects) = (false, Vec::new());
     each(table, namespace, &mut |object| {
@@ -145,7 +145,7 @@ async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Ve
     into.findings.failures.dedup();
 }
 
-/// Calls `see` for every object of a namespace; returns the revision as of which they exist.
+/// Calls `see` for every object of a namespace in a snapshot. Returns the revision of the snapshot.
 async fn each(table: &Table, namespace: &str, see: &mut dyn FnMut(&Object) -> ApiResult<()>) -> ApiResult<Revision> {
     let snapshot = table.snapshot();
     let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };

@@ -12,7 +12,7 @@ pub struct Live {
     pub key: Box<[u8]>,
     /// The revision that made this version.
     pub mod_revision: i64,
-    /// The order of writes within one revision.
+    /// The position among the writes of the same revision.
     sub: i64,
     /// The lease that it is attached to; 0 for none.
     pub lease: i64,
@@ -25,11 +25,11 @@ pub struct Live {
 pub struct Current {
     /// The keys.
     pub keys: Vec<Live>,
-    /// Number of keys with other prefixes.
+    /// Number of existing keys without the prefix.
     pub others: u64,
     /// The last revision of the database.
     pub revision: i64,
-    /// Number of versions that it keeps, including deletions.
+    /// Number of versions that the database keeps, including deletions.
     pub versions: u64,
 }
 

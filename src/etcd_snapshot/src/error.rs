@@ -11,7 +11,7 @@ pub enum Error {
     /// It is too short for a snapshot.
     #[error("this is no snapshot of etcd: it has {bytes} bytes, fewer than its first pages take")]
     Short {
-        /// Their number.
+        /// The number of bytes.
         bytes: u64,
     },
     /// It has no hash, and the caller demands one.

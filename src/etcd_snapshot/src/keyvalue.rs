@@ -43,7 +43,7 @@ pub(crate) struct Revision {
 /// Bytes of a revision: two numbers of eight bytes, big-endian, with an underscore between them.
 const REVISION_BYTES: usize = 17;
 
-/// Parses a revision; a mark after it says that the key was deleted. `None` if the bytes are no revision.
+/// Parses a revision. A mark after it says that the key was deleted. `None` if the bytes are no revision.
 pub(crate) fn revision(bytes: &[u8]) -> Option<Revision> {
     let is_tombstone = match bytes.get(REVISION_BYTES..)? {
         [] => false,
@@ -146,7 +146,7 @@ impl<'a> Borrowed<'a> {
 }
 
 impl KeyValue {
-    /// Parses a message; `None` if the bytes are none.
+    /// Parses a message. `None` if the bytes are not such a message.
     pub fn read(bytes: &[u8]) -> Option<KeyValue> {
         let Borrowed { key, create_revision, mod_revision, version, value, lease, .. } = Borrowed::read(bytes)?;
         let (key, value) = (key.to_vec(), value.to_vec());

@@ -85,7 +85,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Parses a meta page after its header. `Err` is what is wrong with it.
+    /// Parses a meta page. `Err` says what is wrong with it.
     pub(crate) fn read(page: &[u8]) -> Result<Meta, &'static str> {
         let header = Header::read(page).ok_or("is not there")?;
         let bytes = page.get(HEADER_BYTES..HEADER_BYTES + META_BYTES).ok_or("is not there")?;
@@ -174,7 +174,7 @@ impl Page {
         words().map(|words| (at, words)).ok_or(Error::page(self.number, "an element is cut off"))
     }
 
-    /// Returns the key and the page below of an element of a branch.
+    /// Returns the key of an element of a branch, and the page below it.
     pub(crate) fn branch(&self, index: usize) -> Result<(&[u8], u64), Error> {
         let (at, [position, length, low, high]) = self.element(index)?;
         let (_, key) = self.part(at, position, length as usize)?;

@@ -31,9 +31,9 @@ pub enum Hash {
 /// The versions that a snapshot states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// The version of the format of the database, such as `3.6.0`; releases before 3.6 state none.
+    /// The version of the format of the database, such as `3.6.0`. `None` if the release is older than 3.6.
     pub storage: Option<String>,
-    /// The revision up to which the history was compacted.
+    /// The revision up to which the history was compacted. `None` if it never was.
     pub compacted: Option<i64>,
 }
 
@@ -132,7 +132,7 @@ impl Snapshot {
         Ok(versions)
     }
 
-    /// Reads the message of a key and its value at a location.
+    /// Reads the version of a key at a location.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -163,7 +163,7 @@ fn meta(file: &File, database: u64) -> Result<Meta, Error> {
     let first = read(0)?.and_then(checked);
     let second = match &first {
         Ok(meta) => read(u64::from(meta.page_size))?.and_then(checked),
-        // Then the page size is unknown.
+        // The page size is unknown, so the second page is looked for at every possible size.
         Err(_) => {
             let sizes = (0..).map(|shift| PAGE_SIZE_MIN << shift).take_while(|size| *size <= PAGE_SIZE_MAX);
             let mut found = Err("does not begin as it must");

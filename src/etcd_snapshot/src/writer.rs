@@ -170,7 +170,8 @@ impl Node {
         HEADER_BYTES + self.elements.len() * ELEMENT_BYTES + self.content.len()
     }
 
-    /// Returns whether one more element fits into one page.
+    /// Returns whether an element of this many bytes fits into the page. The first one always does: a page that is too
+    /// small for it gets overflow pages.
     fn has_room(&self, bytes: usize) -> bool {
         self.elements.is_empty()
             || (self.bytes() + ELEMENT_BYTES + bytes <= PAGE_BYTES && self.elements.len() < usize::from(u16::MAX) - 1)
@@ -204,7 +205,7 @@ impl Node {
         out.extend_from_slice(&self.content);
     }
 
-    /// Writes the page; returns its number.
+    /// Writes the page. Returns its number.
     fn flush(&mut self, flags: u16, next: &mut u64, out: &mut impl Write) -> Result<u64, Error> {
         let pages = self.bytes().div_ceil(PAGE_BYTES);
         let mut page = Vec::with_capacity(pages * PAGE_BYTES);
@@ -241,7 +242,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Writes the remaining elements and the branches above; returns the page of the root.
+    /// Writes the remaining elements and the branches above. Returns the page of the root.
     fn finish(mut self, next: &mut u64, out: &mut impl Write) -> Result<u64, Error> {
         let number = self.leaf.flush(LEAF, next, out)?;
         self.branches.push((self.first, number));

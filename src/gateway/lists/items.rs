@@ -20,11 +20,11 @@ use crate::unsent::Pieces;
 pub(super) trait ItemWriter: Send {
     /// Appends everything before the first item.
     fn begin(&mut self, page: &Page, out: &mut Vec<u8>) -> ApiResult<()>;
-    /// Appends an item, with what separates it from the last one.
+    /// Appends an item, and the separator before it.
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()>;
-    /// Returns whether an item is no more than a copy of stored text.
+    /// Returns whether writing an item costs little more than copying stored text.
     fn copies(&self, object: &Object) -> bool;
-    /// Appends everything after the last item. Changes nothing.
+    /// Appends everything after the last item.
     fn end(&self, out: &mut Vec<u8>);
     /// Returns the part that all writers have.
     fn common(&self) -> &Common;

@@ -1,7 +1,7 @@
 //! Lists in YAML and in indented JSON, item by item.
 //!
-//! The writer of compact JSON provides the items; each is parsed and written anew. The list without items shows the
-//! text around them.
+//! The writer of compact JSON provides the items; each is parsed and written again. The text around them is parsed
+//! once, at the beginning, as the list without its items.
 
 use flotilla_cluster::Object;
 use flotilla_proto::value::{Map, Value};

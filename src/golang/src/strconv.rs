@@ -27,7 +27,7 @@ impl NumberError {
         Self { function, text: text.to_owned(), fault }
     }
 
-    /// Returns the error of a function whose result does not fit into fewer bits.
+    /// Returns the error of a function for a number that does not fit into its result.
     pub fn range(function: &'static str, text: &str) -> Self {
         Self::new(function, text, NumberFault::Range)
     }
@@ -109,7 +109,7 @@ pub fn parse_float(text: &str) -> Result<f64, NumberError> {
 }
 
 fn decimal_float(text: &str) -> Option<f64> {
-    // Rust's parser would also accept names of numbers, and signs.
+    // Rust's parser would also accept `inf`, `nan` and a sign.
     let is_plain = text.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.');
     if is_plain { text.parse().ok() } else { None }
 }
@@ -125,7 +125,7 @@ fn are_underscores_between(digits: &str, is_hexadecimal: bool) -> bool {
     })
 }
 
-/// Reads hexadecimal digits with a binary exponent, rounded to the nearest number, to the even one of two.
+/// Reads hexadecimal digits with a binary exponent, rounded to the nearest number, ties to the even one.
 fn hexadecimal_float(text: &str) -> Option<f64> {
     let (digits, exponent) = text.split_once(['p', 'P'])?;
     let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -254,7 +254,7 @@ fn is_printed(sign: char) -> bool {
     if sign.is_ascii() {
         return !sign.is_ascii_control();
     }
-    // Rust's standard library escapes the same characters, and marks only at the beginning of a text.
+    // Rust's standard library escapes the same characters, and also marks at the beginning of a text, hence the `a`.
     let mut text = String::from("a");
     text.push(sign);
     text.escape_debug().count() == 2

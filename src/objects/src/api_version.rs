@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// Orders version names as Kubernetes does, the preferred one first: stable before beta before alpha, higher numbers
-/// first; names of another form come last, by letters (Kubernetes documentation, "Versions in
+/// first; names of another form come last, in alphabetical order (Kubernetes documentation, "Versions in
 /// CustomResourceDefinitions").
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (parts(a), parts(b)) {

@@ -202,7 +202,7 @@ impl Errors {
         self.0.is_empty()
     }
 
-    /// Returns whether the bound is reached, so that further errors need not be worded. Then there is at least one
+    /// Returns whether the bound is reached, so that further errors need not be formatted. Then there is at least one
     /// error.
     pub fn is_full(&self) -> bool {
         self.1.is_enough()

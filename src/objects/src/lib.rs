@@ -1,5 +1,5 @@
-//! What Kubernetes objects are: their kinds, the rules of their fields, schemas of custom resources, patches, owners of
-//! fields, and how objects are printed.
+//! Kubernetes objects: their kinds, the rules of their fields, schemas of custom resources, patches, owners of fields,
+//! and printing.
 //!
 //! Functions here work on trees of objects ([`flotilla_proto::value::Value`]). They know neither requests
 //! nor storage, and get the time from their callers.

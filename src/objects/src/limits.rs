@@ -17,11 +17,12 @@ pub use outbound::*;
 /// Bytes of a request body, as in the reference: 3 MiB. A larger body gets 413.
 pub const BODY_BYTES: usize = 3_145_728;
 
-/// Bytes of a body and of the object that it changes from which on a request is answered aside from the workers.
+/// Bytes from which on a thread other than the workers answers a request: those of its body and of the object that it
+/// changes together, or those of an object or list that must be encoded for it.
 pub const LARGE_REQUEST_BYTES: usize = 64 << 10;
 
-/// Bytes of memory for the errors of one object, with their paths and values. Message and causes of the answer have
-/// about this size each. The reference has no such bound.
+/// Bytes of memory for the errors of one object, with their paths and values. The message and the causes of the answer
+/// have about this size each. The reference has no such bound.
 pub const ERROR_BYTES: usize = 1 << 20;
 
 /// Operations of one JSON patch; more get 413.
@@ -52,10 +53,10 @@ pub const EVICTION_ATTEMPTS: usize = 20;
 pub const ALLOCATION_ATTEMPTS: usize = 16;
 
 /// Age at which other members regard a claim of node ports as void, because its member is gone. A write must begin
-/// before half of it has passed; the other half is longer than any write takes.
+/// before half of this time has passed; the other half is longer than any write takes.
 pub const PORT_CLAIM_LIFETIME: Duration = Duration::from_secs(60);
 
-/// How long a write waits for the outcome of another that has claimed the same port, before it is refused.
+/// How long a write waits for the outcome of another write that has claimed the same port, before it is refused.
 pub const PORT_CLAIM_WAIT: Duration = Duration::from_secs(3);
 
 /// Attempts to generate a free name for an object.
@@ -67,7 +68,7 @@ pub const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a component of the cluster may take to report its health, as in the reference.
 pub const COMPONENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes of that report that are read.
+/// Bytes of a component's report that are read.
 pub const COMPONENT_ANSWER_BYTES: usize = 10_240;
 
 /// Bytes of the answer of an admission webhook.
@@ -76,7 +77,8 @@ pub const ADMISSION_ANSWER_BYTES: usize = 16 << 20;
 /// Validating webhooks that are called concurrently for one write.
 pub const WEBHOOKS_AT_ONCE: usize = 64;
 
-/// Retries when a webhook answers that the client should try later, within its timeout; as clients of Kubernetes do.
+/// How often a webhook that tells the client to try later is called again, within its timeout. As many times as clients
+/// of Kubernetes retry.
 pub const WEBHOOK_RETRIES: usize = 10;
 
 /// Objects in one request for conversion to a webhook.
@@ -98,7 +100,7 @@ pub const CONVERSIONS_LISTED_BYTES: usize = 16 << 20;
 /// How long connecting to a server may take for the commands of administrators.
 pub const ADMINISTRATION_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long its answer may take. The server answers a change earlier, finished or not.
+/// How long the answer to such a command may take. The server answers a change earlier, finished or not.
 pub const ADMINISTRATION_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of encoded OpenAPI documents that are cached.
@@ -107,7 +109,8 @@ pub const OPENAPI_KEPT_BYTES: usize = 4 << 20;
 /// Namespaces that are emptied concurrently.
 pub const NAMESPACES_EMPTIED: usize = 8;
 
-/// Tables whose remaining content in one namespace is followed; other tables are polled.
+/// Tables of which the remaining objects in one namespace are followed, to notice when one is gone; other tables are
+/// polled.
 pub const NAMESPACE_FOLLOWED_TABLES: usize = 16;
 
 /// Longest pause of a controller before it retries a key.
@@ -146,8 +149,8 @@ pub const LARGE_HEADS: usize = 64;
 /// Bytes that an HTTP/1.1 connection reads at a time.
 pub const HTTP1_READ_BYTES: usize = 8_192;
 
-/// How long a connection that will be closed is still read from: a client that is still sending would otherwise miss
-/// its answer.
+/// How long the server still reads from a connection that it will close: a client that is still sending would otherwise
+/// miss its answer.
 pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Idle time after which TCP keep-alive probes a client, as in the reference.
@@ -166,7 +169,7 @@ pub const LINGER_SECONDS: u64 = 2;
 /// Messages that wait for the gateway of a worker; further senders wait.
 pub const GATEWAY_MESSAGES: usize = 1_024;
 
-/// How long a request to change the cluster waits for the change; then it gets 504, and a repeated request waits on.
+/// How long a request to change the cluster waits for the change. Then it gets 504; a repeated request goes on waiting.
 pub const MEMBERS_CHANGE_WAIT: Duration = Duration::from_secs(15);
 
 /// Concurrent backups; more get 429.
@@ -175,7 +178,7 @@ pub const BACKUPS: usize = 2;
 /// Bytes of the answer to an administrator's command that are read.
 pub const ADMINISTRATION_ANSWER_BYTES: u64 = 4 * 1_048_576;
 
-/// Longest duration of a watch that lasts as its client wants.
+/// Longest duration of a watch, whatever its client asks for.
 pub const WATCH_TIME_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 /// How long a write of a role or a binding waits until the authorizer knows all earlier ones.
@@ -212,9 +215,9 @@ pub const WATCHES: usize = 200_000;
 /// Concurrent requests of users whom `--max-requests-inflight` and the like do not limit, without watches; more get
 /// 429.
 ///
-/// It also bounds what one HTTP/2 connection can begin, since actix-web cannot tell clients how many streams a
-/// connection may have. The crate h2 bounds how many streams may be reset before they are handled, and closes the
-/// connection.
+/// This also bounds the requests that one HTTP/2 connection can begin, since actix-web cannot tell clients how many
+/// streams a connection may have. The crate h2 bounds how many streams may be reset before they are handled, and closes
+/// the connection if there are more.
 pub const EXEMPT_REQUESTS: usize = 10_000;
 
 /// Concurrent requests that only read, unless configured; more get 429.
@@ -226,7 +229,7 @@ pub const MUTATING_REQUESTS: usize = 200;
 /// Requests that wait for seats of their priority levels, in all queues of the server; more get 429.
 pub const WAITING_REQUESTS: usize = 10_000;
 
-/// How long a request waits for a seat of its priority level: at most this part of the time that it may take.
+/// Divisor of the time that a request may take. It waits for a seat of its priority level for at most the quotient.
 pub const SEAT_WAIT_PART: u32 = 4;
 
 /// FlowSchemas whose requests are measured, in the order in which they match; those of others are not.
@@ -254,10 +257,10 @@ pub const WATCH_WRITE_BYTES: usize = 65_536;
 /// evaluates expressions. It first finishes what it has begun, such as one expression.
 pub const TURN: Duration = Duration::from_millis(5);
 
-/// Bytes of objects that a list encodes between two looks at the time.
+/// Bytes of objects that a list encodes between two looks at the clock.
 pub const TURN_BYTES: usize = 65_536;
 
-/// Requirements of selectors that objects are compared with between two looks at the time.
+/// Requirements of selectors that objects are compared with between two looks at the clock.
 pub const SELECTION_CHECKS: usize = 100_000;
 
 /// Objects that a list reads under one lock.
@@ -267,7 +270,7 @@ pub const LIST_CHUNK_OBJECTS: usize = 64;
 /// [`WARNING_CHARACTERS`], and those that still do not fit are dropped.
 pub const WARNINGS_CHARACTERS: usize = 4_096;
 
-/// Characters to which a warning is then shortened.
+/// Characters to which a warning is shortened if all together have more than [`WARNINGS_CHARACTERS`].
 pub const WARNING_CHARACTERS: usize = 256;
 
 /// Certificates in a client's chain; longer chains do not authenticate.
@@ -282,23 +285,24 @@ pub const TOKEN_BYTES: usize = 65_536;
 pub const TOKEN_CACHE_ENTRIES: usize = 16_384;
 /// Answers of a webhook about tokens that are kept.
 pub const TOKEN_ANSWERS: usize = 16_384;
-/// How often files that say who authenticates and authorizes are looked at for changes.
+/// Time between two checks whether the files that configure authentication and authorization have changed.
 pub const CONFIGURATION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Answers of a webhook about what users may do that are kept.
 pub const ACCESS_ANSWERS: usize = 8_192;
-/// Questions about one request that webhooks are asked.
+/// Questions that webhooks are asked about one request.
 pub const QUESTIONS: usize = 256;
 /// Different tokens about which a webhook is asked at once.
 pub const TOKENS_ASKED_AT_ONCE: usize = 1_024;
 /// Bytes of an answer of a webhook about a token or a request.
 pub const REVIEW_ANSWER_BYTES: usize = 1 << 20;
-/// Bytes of such an answer that is kept, about; longer ones are asked for again.
+/// About how many bytes such an answer may have to be kept. The webhook is asked again for larger ones.
 pub const REVIEW_KEPT_BYTES: usize = 8_192;
 /// How long an OpenID issuer has to answer one request.
 pub const OPENID_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest answer of an OpenID issuer, in bytes.
 pub const OPENID_ANSWER_BYTES: usize = 1 << 20;
-/// Shortest time between two fetches of the keys of an OpenID issuer, so that tokens with false signatures cause few.
+/// Shortest time between two fetches of the keys of an OpenID issuer, so that tokens with false signatures cause few
+/// fetches.
 pub const OPENID_FETCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Uses of tokens in Secrets that wait until they are recorded there.
 pub const LEGACY_TOKEN_USES: usize = 16_384;
@@ -325,7 +329,7 @@ pub const UNSENT_CHUNK_BYTES: usize = 4_096;
 pub const CONNECTION_UNSENT_BYTES: usize = 131_072;
 /// How long a client may read nothing of an answer whose time is over, before its connection is closed.
 pub const READER_STALL: Duration = Duration::from_secs(30);
-/// How long a thread may not respond before this is logged.
+/// How long a thread may be unresponsive before this is logged.
 pub const STALL: Duration = Duration::from_millis(200);
 /// How often the watchdog checks threads.
 pub const WATCHDOG_INTERVAL: Duration = Duration::from_millis(100);
@@ -345,10 +349,10 @@ pub const GZIP_BYTES_MIN: usize = 131_072;
 pub const INITIAL_MEMBERS: usize = 9;
 /// How long a member waits before it tries again to create the objects that every cluster has.
 pub const BEGIN_INTERVAL: Duration = Duration::from_secs(1);
-/// Attempts to update those of these objects that could not be written at first.
+/// Attempts to update those objects of every cluster that could not be written at first.
 pub const RENEWALS: usize = 10;
-/// How long after an address was claimed, or a service changed, the repair checks it. By then the writer has finished,
-/// if the store answered at all. As long as in the reference.
+/// How long after an address was claimed, or a service changed, the repair checks it. By then the write has ended, if
+/// the store answered at all. As long as in the reference.
 pub const ADDRESS_SETTLE_TIME: Duration = Duration::from_secs(60);
 /// How often a replica that does not lead checks whether the objects that every cluster has exist.
 pub const SEED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -356,8 +360,8 @@ pub const SEED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Users whose mode of impersonation is cached.
 pub const IMPERSONATORS: usize = 10_000;
 
-/// Pods of a namespace that are checked when its pod security standard becomes stricter, as in the reference. A warning
-/// tells the client of the rest.
+/// Pods of a namespace that are checked when its pod security standard becomes stricter, as in the reference. If there
+/// are more, a warning tells the client.
 pub const NAMESPACE_PODS_CHECKED: usize = 3_000;
 
 /// How long that check may take.
@@ -372,15 +376,15 @@ pub const UNREADABLE_KINDS: usize = 64;
 /// Log lines about unreadable objects, per minute.
 pub const UNREADABLE_LINES: usize = 20;
 
-/// Bytes of stored objects that are checked before each pause after a start, so that this takes a hundredth of a
-/// processor.
+/// Bytes of stored objects that the server decodes before each pause when it checks them after its start, so that the
+/// check takes a hundredth of a processor.
 pub const EXAMINED_BYTES: usize = 1_048_576;
-/// The pause between these checks.
+/// The pause of that check.
 pub const EXAMINE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Connections that the stand-in for etcd accepts on each address.
 pub const STAND_IN_CONNECTIONS: usize = 256;
-/// Bytes that are buffered of a connection that switched protocols, until its handler reads them.
+/// Bytes that are buffered for the handler of a connection that switched protocols, until it reads them.
 pub const TAKEN_OVER_BYTES: usize = 65_536;
 /// How often a connection from which nothing is read is checked for a hang-up of its client.
 pub const HANG_UP_INTERVAL: Duration = Duration::from_secs(5);
@@ -420,8 +424,8 @@ pub const AGGREGATED_DISCOVERY_INTERVAL: Duration = Duration::from_secs(60);
 /// Aggregated servers that are asked concurrently.
 pub const AGGREGATED_DISCOVERY_ASKED: usize = 16;
 
-/// Cost of all expressions of a plugin for one write, in units of CEL: ten times what those of one policy may cost with
-/// one parameter. The reference bounds only the latter.
+/// Cost of all expressions of a plugin for one write, in units of CEL: ten times the cost that the expressions of one
+/// policy may have with one parameter. The reference bounds only the latter.
 pub const WRITE_COST: u64 = 100_000_000;
 /// Parameters that one binding may select for a write; with more, the policy cannot be evaluated.
 pub const POLICY_PARAMETERS: usize = 10_000;

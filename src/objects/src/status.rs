@@ -52,7 +52,7 @@ pub struct ApiError {
     pub reason: &'static str,
     /// For people.
     pub message: String,
-    /// Details about the object; `None` if there are none.
+    /// Details about the object. `None` if there are none.
     pub details: Option<Box<Details>>,
     /// The token with which a list may continue although its snapshot is gone.
     pub list_continue: Option<String>,
@@ -119,7 +119,7 @@ impl ApiError {
         Self::about(403, "Forbidden", group, resource, name, message)
     }
 
-    /// Returns 422: the object breaks rules of its kind; one cause for each.
+    /// Returns 422: the object breaks rules of its kind. There is a cause for each error.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         // The message contains each text once; the causes may repeat it.
         let mut seen = HashSet::with_capacity(errors.len());
@@ -197,7 +197,7 @@ impl ApiError {
         self.details.as_ref().map_or(0, |details| details.retry_after_seconds)
     }
 
-    /// Returns the whole `Status` of a webhook that refuses the write, else `None`.
+    /// Returns the whole `Status` of a webhook that refuses the write. Returns `None` if there is none.
     pub fn stated(&self) -> Option<&Value> {
         self.details.as_ref().map(|details| &details.stated).filter(|stated| !stated.is_null())
     }

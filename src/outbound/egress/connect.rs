@@ -1,4 +1,4 @@
-//! Connections through a proxy of HTTP: the method CONNECT (RFC 9110, section 9.3.6).
+//! Connections through an HTTP proxy: the method CONNECT (RFC 9110, section 9.3.6).
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

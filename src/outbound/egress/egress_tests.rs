@@ -159,7 +159,7 @@ async fn serve(call: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
 /// The id of each connection: a call has one.
 const CONNECTION: i64 = 7;
 
-/// Answers a request for a connection, and sends what arrives there.
+/// Answers a request for a connection, and sends the bytes that arrive on that connection.
 async fn connected(dial: DialRequest, down: &mpsc::Sender<Bytes>) -> Option<OwnedWriteHalf> {
     assert_eq!(dial.protocol, "tcp");
     let made = TcpStream::connect(&dial.address).await.ok();

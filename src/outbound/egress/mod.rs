@@ -27,7 +27,7 @@ pub enum Network {
     ControlPlane,
     /// The network of the nodes: kubelets, pods, and Services.
     Cluster,
-    /// What is always reached directly: this machine, and providers of tokens for which no network is configured.
+    /// Always reached directly: this machine, and providers of tokens for which no network is configured.
     Direct,
 }
 
@@ -35,7 +35,7 @@ impl Network {
     /// The networks that configurations name.
     pub const NAMED: [Self; 2] = [Self::Cluster, Self::ControlPlane];
 
-    /// Returns the name in configurations. `None` of what is always reached directly.
+    /// Returns the name in configurations. Returns `None` for [`Self::Direct`].
     pub const fn name(self) -> Option<&'static str> {
         match self {
             Self::ControlPlane => Some("controlplane"),
@@ -53,7 +53,7 @@ impl Network {
 /// The proxies by network.
 #[derive(Debug, Clone, Default)]
 pub struct Egress {
-    /// The networks that the configuration names, each with its proxy. `None` of a network that is reached directly.
+    /// The networks that the configuration names, each with its proxy. `None` for a network that is reached directly.
     proxies: Vec<(Network, Option<Arc<Proxy>>)>,
 }
 

@@ -49,7 +49,7 @@ pub struct DialRequest {
     pub protocol: String,
     #[prost(string, tag = "2")]
     pub address: String,
-    /// Chosen by the client; the answer has it too.
+    /// A number that the client chooses and the answer repeats.
     #[prost(int64, tag = "3")]
     pub random: i64,
 }
@@ -99,7 +99,7 @@ pub struct CloseDial {
 }
 
 impl Packet {
-    /// Returns the message in the frame of gRPC.
+    /// Returns the message in a gRPC frame.
     pub fn framed(kind: PacketType, payload: Payload) -> Bytes {
         grpc::framed(&Self { kind: kind.into(), payload: Some(payload) })
     }

@@ -20,7 +20,7 @@ pub enum EgressError {
     /// The file, or one that it names, cannot be read.
     #[error(transparent)]
     Read(#[from] PkiError),
-    /// The file is no YAML.
+    /// The file is not valid YAML.
     #[error("it is no YAML")]
     Yaml(#[from] yaml::Error),
     /// The TLS settings are not valid.

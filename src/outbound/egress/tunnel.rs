@@ -1,4 +1,4 @@
-//! A connection through a konnectivity server: a call in gRPC, whose messages contain the bytes of the connection.
+//! A connection through a konnectivity server: a gRPC call whose messages contain the bytes of the connection.
 
 use std::convert::Infallible;
 use std::io;
@@ -26,14 +26,14 @@ use crate::outbound::{Error, grpc};
 
 /// The URL of the call.
 const CALL: &str = "http://localhost/ProxyService/Proxy";
-/// Most bytes of the connection that one message contains.
+/// Largest number of bytes of the connection in one message.
 const DATA_BYTES: usize = 32_768;
 /// Largest accepted message in bytes, as in Go's gRPC.
 const PACKET_BYTES: usize = 4 * 1_048_576;
-/// Most messages that wait to be sent.
+/// Largest number of messages that wait to be sent.
 const PACKETS: usize = 4;
 
-/// Opens a connection to an address through the konnectivity server behind a stream.
+/// Opens a connection to an address through the konnectivity server at the other end of a stream.
 ///
 /// # Errors
 /// The server does not speak this protocol, or cannot reach the address.
@@ -224,7 +224,7 @@ async fn send(reader: &mut ReadHalf<DuplexStream>, up: &mpsc::Sender<Bytes>, con
     }
 }
 
-/// Passes on what arrives, until the other side closes the connection.
+/// Passes on the bytes that arrive, until the other side closes the connection.
 async fn receive(packets: &mut Packets, writer: &mut WriteHalf<DuplexStream>) {
     while let Ok(Some(packet)) = packets.next().await {
         let data = match packet.payload {

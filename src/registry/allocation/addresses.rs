@@ -80,7 +80,7 @@ impl Registry {
         Ok(ranges)
     }
 
-    /// Returns the `IPAddress` of an address; `None` if the address is free.
+    /// Returns the `IPAddress` of an address. Returns `None` if the address is free.
     pub(super) fn address_object(&self, served: &Served, address: IpAddr) -> Option<Arc<Object>> {
         self.current(served, "", &addresses::canonical(address))
     }
@@ -142,9 +142,9 @@ impl Ranges {
         self.blocks.iter().any(|block| usable(*block).is_some_and(|(first, last)| (first..=last).contains(&address)))
     }
 
-    /// Returns a free address of a family; `None` if there is none. Prefers the upper part of a range, since people
-    /// choose from the lower part (KEP-3070). Tries `probes` successive addresses; the caller passes a number of which
-    /// one must be free.
+    /// Returns a free address of a family. Returns `None` if there is none. Prefers the upper part of a range, since
+    /// people choose from the lower part (KEP-3070). Tries `probes` successive addresses of each part: the caller
+    /// passes a number that ensures that one of them is free.
     pub fn any(&self, family: &str, probes: u64, is_free: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
         let of_family = |block: &&Block| (if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" }) == family;
         for (first, last) in self.blocks.iter().filter(of_family).filter_map(|block| usable(*block)) {

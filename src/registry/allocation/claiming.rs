@@ -34,7 +34,7 @@ pub(super) struct Claiming {
     sight: Mutex<ObservedClaims>,
 }
 
-/// A claim of this process. Dropping it ends the claim, unless its write has begun and its outcome is unknown.
+/// A claim of this process. Dropping it ends the claim, unless the write has begun and its outcome is unknown.
 pub(super) struct Claimed {
     id: ClaimId,
     /// A time before the claim was made.

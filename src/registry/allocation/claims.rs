@@ -1,8 +1,8 @@
-//! Claims of node ports: which ports are taken by writes that are under way through any member.
+//! Claims of node ports: the ports that writes in progress take, through any member.
 //!
-//! The table of services says who has a port, but not who is about to take one. One object, in a table that no API
-//! serves, holds all claims. It is written only if it is still the one that was read, so every writer of a claim knows
-//! all others.
+//! The table of services says which service has a port, but not which write is about to take one. One object, in a
+//! table that no API serves, holds all claims. It is written only if it is still the one that was read, so every writer
+//! of a claim knows all others.
 
 use std::collections::HashMap;
 
@@ -70,8 +70,8 @@ fn parse(bytes: &[u8]) -> Option<Vec<Claim>> {
 }
 
 /// The claims that this process has observed. It decides which of them are void: those whose write has ended in this
-/// process, and those that this process has seen for longer than any write may take, as left by members that are gone.
-/// It measures with its own clock only.
+/// process, and those that this process has seen for longer than any write may take, such as those of members that are
+/// gone. It measures with its own clock only.
 #[derive(Debug, Default)]
 pub(super) struct ObservedClaims {
     /// When each claim was first seen.

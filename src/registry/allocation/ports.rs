@@ -30,7 +30,7 @@ pub struct NodePorts {
 
 #[derive(Debug, Default)]
 struct Index {
-    /// The revision of the table that `held` reflects; `None` until the table was first read.
+    /// The revision of the table that `held` reflects. `None` until the table was first read.
     seen: Option<Revision>,
     /// How many services have a port.
     held: HashMap<u16, u32>,
@@ -71,8 +71,8 @@ impl NodePorts {
         Ok(Reservation { port, index: Arc::clone(&self.index) })
     }
 
-    /// Returns a free port; `None` if there is none. Prefers the upper part of the range, since people choose from the
-    /// lower part (KEP-3070).
+    /// Returns a free port. Returns `None` if there is none. Prefers the upper part of the range, since people choose
+    /// from the lower part (KEP-3070).
     fn any(&self, is_free: impl Fn(u16) -> bool) -> Option<u16> {
         let PortRange { first, last } = self.range;
         let size = u32::from(last) - u32::from(first) + 1;

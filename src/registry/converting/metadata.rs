@@ -71,7 +71,7 @@ fn check_texts(field: &str, texts: &Value) -> Result<(), String> {
     }
 }
 
-/// Returns what Go calls the type of a decoded value.
+/// Returns Go's name for the type of a decoded value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -65,7 +65,7 @@ async fn converted(
     let answer = conversion.hook.ask(
         &caller.outbound,
         caller.peer.clone(),
-        None, // as in the reference, no kubeconfig says as whom
+        None, // as in the reference, which has no credentials for conversion webhooks
         &review,
         limits::CONVERSION_TIMEOUT,
         limits::CONVERSION_ANSWER_BYTES,

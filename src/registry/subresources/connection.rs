@@ -7,8 +7,8 @@ use flotilla_proto::value::Value;
 use super::Target;
 use crate::request::query::{Query, parse_int};
 
-/// Returns the options of a connection, from the query and the path behind the subresource. `None` for what the
-/// reference treats as a read rather than a connection.
+/// Returns the options of a connection, from the query and the path behind the subresource. Returns `None` for a
+/// request that the reference treats as a read rather than a connection.
 pub fn options(target: Target<'_>, query: &Query<'_>, rest: Option<&str>) -> Option<Value> {
     let part = target.served.part(target.subresource)?;
     let kind = part.kind();

@@ -1,4 +1,4 @@
-//! `log`: passes on what a container wrote.
+//! `log`: passes on the output of a container.
 
 use flotilla_proto::time::Timestamp;
 

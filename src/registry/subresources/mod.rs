@@ -1,5 +1,5 @@
-//! Serves paths that are no stored objects: parts of objects, actions on them, connections to processes behind them,
-//! and reviews, which are answered and not stored.
+//! Serves paths that do not lead to stored objects: parts of objects, actions on them, connections to processes behind
+//! them, and reviews, which are answered and not stored.
 //!
 //! [`handler`] says how a path is served. Parts without an entry in the table (`status`, `resize`, ...) read and write
 //! the object itself, by the rules that its strategy has for them.
@@ -103,14 +103,14 @@ pub struct Connect<'a> {
     pub target: Target<'a>,
     /// Options of the connection.
     pub query: &'a Query<'a>,
-    /// The path behind the subresource; `None` if there is none, which differs from an empty one.
+    /// The path behind the subresource. `None` if there is none, which differs from an empty one.
     pub rest: Option<&'a str>,
 }
 
 /// The outcome of a request for a connection.
 #[derive(Debug)]
 pub enum Connected {
-    /// There is nothing to read, which is no error.
+    /// There is nothing to read, which is not an error.
     Nothing,
     /// The request is passed on to this destination.
     To(Box<Destination>),

@@ -129,7 +129,7 @@ pub fn kubelet_path(parts: &[&str], mut parameters: Vec<(&str, String)>) -> Stri
     format!("{}{mark}{}", url.escaped_path(), query.join("&"))
 }
 
-/// Splits `[scheme:]name[:port]` into scheme, name and port; `None` for any other form.
+/// Splits `[scheme:]name[:port]` into scheme, name and port. Returns `None` for any other form.
 pub fn split_name(text: &str) -> Option<(&str, &str, &str)> {
     let parts: Vec<&str> = text.split(':').collect();
     let (scheme, name, port) = match parts.as_slice() {

@@ -22,10 +22,11 @@ const UNAPPLIED: &str = "failed to create manager for existing fields: failed to
 const REPLICAS: [&str; 2] = ["spec", "replicas"];
 /// Path of the observed replicas in a Scale, and in built-in kinds.
 const OBSERVED: [&str; 2] = ["status", "replicas"];
-/// What `spec.replicas` holds while a custom resource has none there: no client can ask for it.
+/// The value of `spec.replicas` in a Scale while it is changed and the custom resource has no replicas. No client can
+/// ask for it.
 const UNSET: i64 = i32::MIN as i64;
 
-/// The paths at which an object keeps what its Scale shows.
+/// The paths at which an object keeps the values that its Scale shows.
 #[derive(Debug)]
 pub struct Paths<'a> {
     /// Path of the desired replicas.
@@ -33,7 +34,7 @@ pub struct Paths<'a> {
     /// Path of the observed replicas.
     observed: Vec<&'a str>,
     selector: Selector<'a>,
-    /// Versions of the kind, each with the path of its replicas; `None` for a version without a scale.
+    /// Versions of the kind, each with the path of its replicas. The path is `None` for a version without a scale.
     versions: Vec<(String, Option<Vec<&'a str>>)>,
 }
 
@@ -105,7 +106,7 @@ pub struct ScaleOf<'a> {
     pub parent: Target<'a>,
     /// The resource as it is seen through this path: its kind is Scale.
     pub part: &'a Served,
-    /// The paths at which the object keeps what its Scale shows.
+    /// The paths at which the object keeps the values that its Scale shows.
     pub paths: &'a Paths<'a>,
 }
 

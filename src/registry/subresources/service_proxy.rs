@@ -37,7 +37,7 @@ fn unavailable(why: String) -> ApiError {
     ApiError::new(503, "ServiceUnavailable", why)
 }
 
-/// Returns the name of the service's port with this number. A text that is no number is a name already.
+/// Returns the name of the service's port with this number. A text that is not a number is already a name.
 fn port_name<'s>(service: &'s Value, port: &'s str) -> ApiResult<&'s str> {
     let Ok(number) = port.parse::<i64>() else { return Ok(port) };
     let mut ports = service.list_at(&["spec", "ports"]).iter();
@@ -50,8 +50,8 @@ fn port_name<'s>(service: &'s Value, port: &'s str) -> ApiResult<&'s str> {
     }
 }
 
-/// Returns a random ready endpoint with a port of this name, whose address is that of the pod that it names; `None` if
-/// there is none.
+/// Returns a random ready endpoint with a port of this name, whose address is that of the pod that it names. Returns
+/// `None` if there is none.
 fn endpoint(registry: &Registry, endpoints: &Value, port: &str) -> ApiResult<Option<(String, u16)>> {
     let pods = core(registry, "pods")?;
     let is_pod = |address: &Value| {

@@ -38,8 +38,8 @@ pub(super) async fn list(traffic: Traffic, table: Table) {
     }
 }
 
-/// Lists a table on a host at the end, until it answers, and records the revision up to which watchers must receive
-/// changes.
+/// Lists a table on a host at the end, and records the revision up to which watchers must receive changes. Records
+/// nothing if the host does not answer.
 pub(super) async fn conclude(traffic: Traffic, host: usize, table: Table) {
     let Some(revision) = traffic.list(host, table, true, true).await else { return };
     let mut last = traffic.last.borrow_mut();

@@ -12,7 +12,7 @@ use crate::{Expectation, Mutation, Outcome, Revision, WriteError};
 /// One write in this many has a rival that knows the same state and writes through another host at the same time, as
 /// controllers do that watch the same objects.
 const RIVALS_ONE_IN: u64 = 3;
-/// One pair of rivals in this many writes the same value, as two that count do: only one of them can succeed.
+/// One pair of rivals in this many writes the same value, as two clients that count do: only one of them can succeed.
 const TWINS_ONE_IN: u64 = 2;
 
 /// Writes to random keys of a table until the traffic ends.
@@ -83,7 +83,7 @@ impl Traffic {
         self.known.borrow().get(key).is_some_and(Option::is_some)
     }
 
-    /// Makes one write based on the known state of a key. `deletes`: whether an existing object is deleted.
+    /// Makes one write based on the known state of a key. `deletes` says whether an existing object is deleted.
     async fn change(&self, host: usize, key: &Key, deletes: bool, number: u64) {
         let known = self.known.borrow().get(key).cloned().flatten();
         let table = objects::store_table(key.table);

@@ -61,7 +61,7 @@ async fn read(
     }
 }
 
-/// Whether a path is that of a collection.
+/// Returns whether a path is that of a collection.
 fn is_list(path: &str) -> bool {
     let words: Vec<&str> = path.split('?').next().unwrap_or_default().split('/').skip(1).collect();
     let rest = match words[..] {

@@ -37,7 +37,7 @@ pub fn node_name(number: usize) -> String {
     format!("loadtest-node-{number:06}")
 }
 
-/// Creates the objects that exist before all actors.
+/// Creates the objects of the setup, before the actors are prepared.
 pub async fn set_up(run: &Rc<Run>, setup: &Setup, connector: &std::sync::Arc<Connector>) -> Result<(), Error> {
     seed::namespace(&mut connector.open().await?, &run.namespace).await?;
     made::nodes(run, setup.nodes).await?;

@@ -1,4 +1,4 @@
-//! The actor `writer`: changes a set of objects, whose marks let watches and reads be checked.
+//! The actor `writer`: changes a set of objects, with marks by which watches and reads are checked.
 
 use std::rc::Rc;
 use std::time::Instant;

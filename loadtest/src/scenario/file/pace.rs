@@ -45,8 +45,8 @@ impl Pace {
         match (self.rate, self.clients) {
             (Some(rate), None) if rate > 0.0 && rate <= limits::RATE_MAX => Ok(()),
             (None, Some(clients)) => count::check("clients", clients),
-            (Some(rate), None) => Err(format!("rate is {rate}, not up to {}", limits::RATE_MAX)),
-            _ => Err("pace has one of rate and clients".into()),
+            (Some(rate), None) => Err(format!("rate is {rate}, not over 0 and up to {}", limits::RATE_MAX)),
+            _ => Err("a pace needs either rate or clients".into()),
         }
     }
 }

@@ -8,8 +8,9 @@ use crate::value::{Hole, Map, Str, Value};
 /// How deep objects and lists of a body may nest, since trees are walked by recursion.
 pub const DEPTH_MAX: usize = 512;
 
-/// How deep they may nest in a text that was made from objects: the record of who owns a field lies slightly deeper
-/// than the field, and an object in a list or an event lies deeper than alone. Everything that was written can be read.
+/// How deep objects and lists may nest in a text that was made from objects: the record of who owns a field lies
+/// slightly deeper than the field, and an object in a list or an event lies deeper than alone. Everything that was
+/// written can be read.
 pub const READ_DEPTH_MAX: usize = DEPTH_MAX + 128;
 
 /// How deep objects and lists of a text may nest before it is refused, as in Go's `encoding/json`. Values deeper than
@@ -73,17 +74,17 @@ pub struct Parsed {
     pub value: Value,
     /// Paths of keys that occur more than once in their object, as in `spec.containers[0].name`; see [`Complaints`].
     pub duplicates: Vec<String>,
-    /// Whether some numbers are written in the text in another form than they would be written again: see
-    /// [`Hole::Literal`].
+    /// Whether some numbers would be written in another form than the text has: see [`Hole::Literal`].
     pub has_literals: bool,
-    /// Whether a value lay too deep to be kept. [`Value::hole`] returns whether its place is still in a tree.
+    /// Whether a value lay too deep to be kept. [`Value::hole`] shows whether its place is still in a tree.
     pub deep: bool,
-    /// The first number that no tree can keep, as it is written in the text. [`Value::hole`] likewise.
+    /// The first number that no tree can keep, as it is written in the text. [`Value::hole`] shows whether such a
+    /// number is still in a tree.
     pub overflow: Option<String>,
 }
 
 impl Parsed {
-    /// Returns the value, with numbers by their value, if all of the text was kept.
+    /// Returns the value if all of the text was kept. Its numbers do not keep the form in which they were written.
     ///
     /// # Errors
     /// [`Error::Number`] or [`Error::TooDeep`].
@@ -132,7 +133,8 @@ fn run(text: &[u8], depth_max: usize) -> Result<Parsed, Error> {
     }
 }
 
-/// An open container: the index of its first item or member in those of the parser, and the key of the next member.
+/// An open container: the index of its first item in the parser's `items`, or of its first member in the parser's
+/// `members` and the key of its next member.
 enum Open {
     Array(usize),
     Object(usize, Str),

@@ -148,7 +148,7 @@ pub(super) struct Space {
 
 impl Space {
     /// Reads blanks and line breaks. `is_tab_wrong` returns whether a line that begins at a column must not begin with
-    /// a tab. Returns whether one does.
+    /// a tab. Stops at a line that does, and returns true.
     pub fn read(&mut self, cursor: &mut Cursor<'_>, is_tab_wrong: impl Fn(usize) -> bool) -> bool {
         loop {
             if cursor.is_blank() {
@@ -173,7 +173,7 @@ impl Space {
         }
     }
 
-    /// Writes what they become between two words: a single line break becomes a space.
+    /// Writes what the line breaks and blanks become between two words: a single line break becomes a space.
     pub fn fold(&mut self, out: &mut String) {
         if !self.has_break {
             out.push_str(&self.blanks);

@@ -102,7 +102,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Returns the next token without taking it. At the end it is the end of the stream, again and again.
+    /// Returns the next token without taking it. After the last token, every call returns the end of the stream.
     pub fn peek(&mut self) -> Result<&Token, Fault> {
         while !self.is_over {
             if !self.tokens.is_empty() {

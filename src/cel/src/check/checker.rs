@@ -218,7 +218,7 @@ impl Checker<'_> {
         Type::list(of.unwrap_or_else(|| self.bindings.fresh()))
     }
 
-    /// Returns the type inside an optional; reports an issue if the type is no optional.
+    /// Returns the type inside an optional; reports an issue if the type is not an optional.
     fn unwrapped(&mut self, id: ExprId, found: Type) -> Type {
         match found.optional_of() {
             Some(inner) => inner.clone(),

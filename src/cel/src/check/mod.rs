@@ -96,12 +96,12 @@ impl Checked {
         self.type_of(self.ast.root.id)
     }
 
-    /// Returns the meaning of a part; `None` if it is neither a name nor a call.
+    /// Returns the meaning of a part. Returns `None` if it is neither a name nor a call.
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id as usize)?.as_ref()
     }
 
-    /// Returns whether a name in it means the variable.
+    /// Returns whether a name in the expression means the variable.
     pub fn refers_to(&self, variable: &str) -> bool {
         let means = |reference: &Reference| matches!(reference, Reference::Ident(name, _) if **name == *variable);
         self.references.iter().flatten().any(means)

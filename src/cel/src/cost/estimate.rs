@@ -123,7 +123,7 @@ impl Estimator<'_> {
         }
     }
 
-    /// Returns the size of the expression's value; `None` if it is unknown.
+    /// Returns the size of the expression's value. Returns `None` if it is unknown.
     fn size(&mut self, expr: &Expr) -> Option<SizeRange> {
         if let Some(size) = self.known.get(&expr.id) {
             return Some(*size);

@@ -14,9 +14,9 @@ pub use node::{NoSizes, Node, SizeSource, Step};
 pub use range::{CallEstimate, CostRange, SizeRange};
 pub use rules::*;
 
-/// Traversing a text costs this much a character.
+/// The cost of traversing a text, per character.
 pub const TEXT: f64 = 0.1;
-/// A regular expression costs this much a character.
+/// The cost of a regular expression, per character.
 pub const REGEX: f64 = 0.25;
 /// Cost of creating a list of any size.
 pub const LIST: u64 = 10;
@@ -43,7 +43,7 @@ pub struct Cost {
 pub struct Nodes<'a> {
     /// The receiver, if the call has one.
     pub receiver: Option<&'a Node<'a>>,
-    /// The arguments behind it.
+    /// The arguments after the receiver.
     pub arguments: &'a [Node<'a>],
     /// The source of sizes that the expression does not determine.
     pub sizes: &'a dyn SizeSource,
@@ -61,7 +61,8 @@ impl Nodes<'_> {
     }
 }
 
-/// Returns the size of a value as costs count it: [`Value::size`], of an optional that of its value, else 1.
+/// Returns the size of a value as costs count it: [`Value::size`], or 1 if the value has no size. The size of an
+/// optional is that of its value.
 pub fn size_of(value: &Value<'_>) -> u64 {
     match value {
         Value::Optional(Some(value)) => size_of(value),
@@ -69,7 +70,7 @@ pub fn size_of(value: &Value<'_>) -> u64 {
     }
 }
 
-/// `size` times `factor`, rounded up.
+/// Returns `size` times `factor`, rounded up.
 pub fn scaled(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }

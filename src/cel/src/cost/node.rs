@@ -7,7 +7,7 @@ use crate::value::Value;
 /// A part of an expression.
 #[derive(Clone, Debug)]
 pub struct Node<'a> {
-    /// The path from a variable to it, the variable first; `None` if it is not part of a variable.
+    /// The path from a variable to it, the variable first. `None` if it is not part of a variable.
     pub path: Option<Vec<Step>>,
     /// Its type.
     pub of: Type,
@@ -34,7 +34,7 @@ pub enum Step {
 
 /// A source of the possible sizes of values: the schema of an object.
 pub trait SizeSource: std::fmt::Debug {
-    /// Returns the possible sizes of `node`, by its path or its type; `None` if they are unknown.
+    /// Returns the possible sizes of `node`, by its path or its type. Returns `None` if they are unknown.
     fn size(&self, node: &Node<'_>) -> Option<SizeRange>;
 }
 
@@ -49,7 +49,8 @@ impl SizeSource for NoSizes {
 }
 
 impl Node<'_> {
-    /// Returns the items of a list, whose sizes its schema may know.
+    /// Returns the node of a list's items, whose sizes a schema may bound. Returns `None` if the type has no
+    /// parameters.
     pub fn items(&self) -> Option<Node<'static>> {
         let of = self.of.parameters().first().copied()?.clone();
         let path = self.path.clone().map(|mut path| {

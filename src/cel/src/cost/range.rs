@@ -79,7 +79,7 @@ range!(SizeRange);
 range!(CostRange);
 
 impl SizeRange {
-    /// Anything.
+    /// Any size.
     pub const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
 
     /// Returns `cost` times this size.

@@ -65,7 +65,8 @@ fn compared_actually(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     }
 }
 
-/// Names of extensions' types, and the largest estimated cost of comparing two values of each.
+/// Names of extensions' types, and the largest size of their values that an estimate assumes for a comparison: 1 for a
+/// comparison of cost 1, `u64::MAX` for the size of the second operand.
 const CHEAP: [(&str, u64); 11] = [
     ("net.IP", 1),
     ("net.CIDR", 1),
@@ -156,7 +157,7 @@ pub const MATCHED: Cost = Cost {
     by_name: false,
 };
 
-/// A string becomes bytes: up to four for each character.
+/// A string becomes bytes: up to four for each character. As upstream's, the largest size wraps.
 pub const ENCODED: Cost = Cost {
     estimate: |nodes| {
         let size = own(nodes, 0);
@@ -167,7 +168,7 @@ pub const ENCODED: Cost = Cost {
     by_name: false,
 };
 
-/// Bytes become a string: down to a character of four of them.
+/// Bytes become a string: each character takes one to four of them.
 pub const DECODED: Cost = Cost {
     estimate: |nodes| {
         let size = own(nodes, 0);
@@ -177,7 +178,7 @@ pub const DECODED: Cost = Cost {
     by_name: false,
 };
 
-/// A string is quoted: each of its characters may need a second one.
+/// A string is quoted: each of its characters may need a second one. As upstream's, the sizes wrap.
 pub const QUOTED: Cost = Cost {
     estimate: |nodes| {
         let size = own(nodes, 0);

@@ -55,7 +55,7 @@ pub struct OverloadDecl {
     pub signature: Signature,
     /// Its type parameters.
     pub parameters: Parameters,
-    /// Its cost and implementation; `None` if it is only declared.
+    /// Its cost and implementation. `None` if it is only declared.
     pub native: Option<&'static Overload>,
 }
 
@@ -86,7 +86,7 @@ impl Environment {
         }
     }
 
-    /// Kubernetes' environment as of 1.`minor`, without variables.
+    /// Returns Kubernetes' environment as of 1.`minor`, without variables.
     pub fn kubernetes(minor: u16) -> Self {
         Self::new(Base::kubernetes(minor))
     }
@@ -141,7 +141,7 @@ impl Environment {
         &self.variables
     }
 
-    /// Returns the slot of a variable.
+    /// Returns the slot of a variable. `None` if there is no such variable.
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }

@@ -74,12 +74,13 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 }
 
-/// Returns whether the arguments after a failed one are not evaluated: if the arguments determine the overload.
+/// Returns whether the arguments after a failed one are not evaluated. They are not if the types of the arguments
+/// determine the overload at evaluation.
 fn stops_early(call: &Call) -> bool {
     !call.is_resolved && call.overloads.len() > 1 && shared(call).is_none()
 }
 
-/// Returns the implementation that all overloads share.
+/// Returns the implementation that all overloads share. `None` if each has its own.
 fn shared(call: &Call) -> Option<functions::Native> {
     match call.overloads.first()?.native?.call {
         functions::Call::Shared(native) => Some(native),
@@ -96,7 +97,7 @@ fn cost(call: &Call, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     overload.map_or(1, |overload| (overload.cost.actual)(arguments, result))
 }
 
-/// Returns the overload whose cost applies although only the name of the function is known.
+/// Returns the overload whose cost applies although only the name of the function is known. `None` if there is none.
 fn named_cost(call: &Call, arguments: &[Value<'_>]) -> Option<&'static Overload> {
     let named = || call.overloads.iter().filter(|overload| overload.native.is_some_and(|native| native.cost.by_name));
     named().find(|overload| fits(overload, arguments)).or_else(|| named().next())?.native

@@ -105,7 +105,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         }
     }
 
-    /// Returns the value of an item. None if it is left out.
+    /// Returns the value of an item. `None` if the item is left out.
     fn item(&mut self, item: &'a Item, error: impl Fn(&Value<'a>) -> Error) -> Outcome<Option<Value<'a>>> {
         let value = self.eval(&item.value)?;
         if !item.is_optional {
@@ -133,7 +133,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         Ok(Value::list(values))
     }
 
-    /// Adds the cost of creating a value, which is the same if that fails.
+    /// Adds the cost of creating a value, which is the same if the creation fails.
     fn made(&mut self, cost: u64, gathered: Outcome<()>) -> Outcome<()> {
         if is_final(&gathered) {
             return gathered;
@@ -231,7 +231,7 @@ impl<'a, 'b, B: Bindings<'a> + ?Sized> Evaluator<'a, 'b, B> {
         Ok(true)
     }
 
-    /// Returns an accumulator; creates it on first use.
+    /// Returns the value of an accumulator, which is created on first use.
     pub fn accumulator(&mut self, at: usize) -> Outcome<Value<'a>> {
         if let Some(outcome) = &self.locals[at] {
             return outcome.clone();
@@ -320,7 +320,7 @@ pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
     }
 }
 
-/// Returns the value for the cost of a call; an error counts as a value of size 1.
+/// Returns the value from which the cost of a call is computed. An error counts as a value of size 1.
 pub(super) fn known<'a>(outcome: &Outcome<Value<'a>>) -> Value<'a> {
     match outcome {
         Ok(value) => value.clone(),

@@ -28,7 +28,7 @@ pub struct Program {
 
 /// The values of variables, by their slots.
 pub trait Bindings<'a> {
-    /// Returns the value of a variable; `None` if it has none, which is an error when the variable is used.
+    /// Returns the value of a variable. `None` if it has no value, which is an error when the variable is used.
     fn get(&self, slot: usize) -> Option<Outcome<Value<'a>>>;
 
     /// Returns whether a variable is an object whose fields are looked up on use, by [`Bindings::field`].
@@ -36,7 +36,7 @@ pub trait Bindings<'a> {
         false
     }
 
-    /// Returns a field of a lazy variable; `None` if it has no such field.
+    /// Returns a field of a lazy variable. `None` if the variable has no such field.
     fn field(&self, _slot: usize, _name: &str) -> Option<Outcome<Value<'a>>> {
         None
     }
@@ -87,7 +87,7 @@ impl Program {
         Ok(Self { root, locals: planned.locals, inits: planned.inits, provider })
     }
 
-    /// Evaluates it. Stops with [`Error::CostLimit`] once it costs more than the limit.
+    /// Evaluates the expression. Stops with [`Error::CostLimit`] once it costs more than the limit.
     pub fn evaluate<'a>(&'a self, variables: &(impl Bindings<'a> + ?Sized), limit: u64) -> Evaluation<'a> {
         let mut evaluator = Evaluator::new(variables, &self.inits, self.locals, limit, &*self.provider);
         let outcome = with_room(|| evaluator.eval(&self.root));

@@ -8,7 +8,8 @@ use crate::plan::{Path, Plan, Root, StepKey};
 use crate::value::Value;
 
 impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
-    /// Evaluates a path. As upstream, a branch of `?:` counts only the selections.
+    /// Evaluates a path. Without `counts_root`, only its selections cost: as upstream, in a branch of `?:` and in an
+    /// index.
     pub(super) fn path(&mut self, path: &'a Path, counts_root: bool) -> Outcome<Value<'a>> {
         let outcome = self.resolve(path);
         if !counts_root || is_final(&outcome) {
@@ -23,7 +24,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 
     fn resolve(&mut self, path: &'a Path) -> Outcome<Value<'a>> {
-        // Expressions can use such an object only through its fields.
+        // Expressions can use a lazy variable only through its fields.
         let lazy = match path.root {
             Root::Variable(slot, _) if self.variables.is_lazy(slot) => Some(slot),
             _ => None,
@@ -103,7 +104,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
     }
 }
 
-/// Returns the value at a key; `None` if there is none.
+/// Returns the value at a key. `None` if there is none.
 fn select<'a>(value: &Value<'a>, key: &Value<'a>) -> Outcome<Option<Value<'a>>> {
     match (value, key) {
         (Value::Map(map), Value::String(name)) => map.find_field(name),

@@ -23,12 +23,12 @@ pub enum Since {
     Always,
     /// Since 1.N.
     Minor(u16),
-    /// Never: part of CEL's extensions, which others use.
+    /// Never. Only the environments of certain expressions add the library.
     Never,
 }
 
 impl Since {
-    /// Returns whether it is there in 1.`minor`.
+    /// Returns whether the library is part of Kubernetes' environment in 1.`minor`.
     pub fn includes(self, minor: u16) -> bool {
         match self {
             Self::Always => true,
@@ -47,7 +47,7 @@ pub struct Function {
     pub overloads: &'static [Overload],
 }
 
-/// One of the types that a function can be called with.
+/// One of the signatures of a function, with its cost and implementation.
 #[derive(Debug)]
 pub struct Overload {
     /// Its name, unique among all functions, as upstream calls it.
@@ -61,8 +61,8 @@ pub struct Overload {
 }
 
 /// An implementation. It gets all arguments, the receiver first, and none of them is an error. If the checker knew an
-/// argument only as `dyn`, its type may differ from the signature, except that the evaluator calls the first overload
-/// that fits.
+/// argument only as `dyn`, its type may differ from the signature. If there are several overloads, the evaluator calls
+/// the first one that fits.
 pub type Native = for<'a> fn(&[Value<'a>]) -> Outcome<Value<'a>>;
 
 /// How an overload is called.

@@ -148,7 +148,7 @@ fn selector_cost(size: SizeRange) -> CostRange {
 
 /// The source of decisions: the server.
 pub trait Authorizer: std::fmt::Debug + Send + Sync {
-    /// Decides whether the requesting user, or this service account instead, may do it.
+    /// Decides whether the service account may do this. If there is none, decides whether the requesting user may.
     fn authorize(&self, account: Option<&ServiceAccount>, action: &CheckedAction) -> Decision;
 }
 
@@ -185,7 +185,7 @@ pub enum CheckedAction {
 pub struct Resource {
     /// Its group.
     pub group: String,
-    /// Its plural.
+    /// Its plural name.
     pub resource: String,
     /// A subresource; empty for none.
     pub subresource: String,

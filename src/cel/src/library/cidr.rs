@@ -72,7 +72,7 @@ const CONTAINS_CIDR_TEXT: Cost = Cost {
     by_name: true,
 };
 
-/// Two addresses are compared; a range is masked before, and a text is read before.
+/// Estimates the cost of comparing two addresses. Before that, a range is masked, and a text is parsed.
 fn contains_estimate(nodes: &Nodes<'_>, is_range: bool, is_text: bool) -> CostRange {
     let mut cost = ADDRESS.add(ADDRESS).scaled(TEXT);
     if is_range {

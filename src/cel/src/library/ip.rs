@@ -56,7 +56,7 @@ const READ_TWICE: Cost = Cost {
     by_name: true,
 };
 
-/// An address of a host, without a zone and not of IPv4 within IPv6.
+/// An IP address without a zone. It is not an IPv4-mapped IPv6 address.
 #[derive(Debug)]
 pub struct Ip(pub Addr);
 
@@ -81,7 +81,7 @@ impl Opaque for Ip {
 /// Reads an address.
 ///
 /// # Errors
-/// If it is no address, has a zone, or is an IPv4 address written within IPv6.
+/// If it is no address, has a zone, or is an IPv4-mapped IPv6 address.
 pub fn parse(text: &str) -> Outcome<Addr> {
     let addr = Addr::parse(text).map_err(|error| {
         Error::new(format!("IP Address {} parse error during conversion from string: {error}", quote(text)))

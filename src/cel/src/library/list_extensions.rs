@@ -111,7 +111,7 @@ fn self_compared(list: &Value<'_>) -> u64 {
     made_of(factor, size.saturating_mul(size))
 }
 
-/// Returns the number of a literal node, else `otherwise`.
+/// Returns the number if the node is a literal int, and `otherwise` if not. A negative number counts as 0.
 fn written(node: Option<&Node<'_>>, otherwise: u64) -> u64 {
     match node.and_then(|node| node.literal) {
         Some(Value::Int(number)) => u64::try_from(*number).unwrap_or(0),

@@ -100,7 +100,7 @@ fn traversal(value: &Value<'_>) -> u64 {
         Value::Bytes(bytes) => text(bytes.len()),
         Value::List(list) => list.iter().flatten().map(|item| traversal(&item)).sum(),
         Value::Map(map) => {
-            // A value that is an error counts as one of anything.
+            // A value that is an error counts 1.
             map.iter().map(|(key, value)| traversal(&key) + value.map_or(1, |value| traversal(&value))).sum()
         }
         _ => 1,
@@ -119,7 +119,7 @@ fn is_ordered(value: &Value<'_>) -> bool {
     is_number || matches!(value, Value::String(_) | Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_))
 }
 
-/// Returns the item if its type has an order, else an error.
+/// Returns the item. Returns an error if its type has no order.
 fn ordered<'a>(item: Outcome<Value<'a>>) -> Outcome<Value<'a>> {
     item.and_then(|item| if is_ordered(&item) { Ok(item) } else { unfit() })
 }

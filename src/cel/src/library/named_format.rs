@@ -90,11 +90,11 @@ fn actual(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
 struct NamedForm {
     /// Its name in expressions.
     name: &'static str,
-    /// Its name as it shows.
+    /// The text of the value in errors.
     shown: &'static str,
-    /// Returns what is wrong with a text; empty if it is valid.
+    /// Returns what is wrong with a text. Empty if the text is valid.
     faults: fn(&str) -> Messages,
-    /// The length of its pattern that costs count, in characters.
+    /// The length of its pattern in characters, as costs count it.
     pattern: u64,
 }
 

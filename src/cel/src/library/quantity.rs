@@ -207,7 +207,7 @@ fn sub<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     sum(arguments, true)
 }
 
-/// Returns the sum or the difference; if the first operand is zero, in the format of the second.
+/// Returns the sum or the difference in the format of the first operand, or of the second if the first is zero.
 fn sum<'a>(arguments: &[Value<'a>], is_difference: bool) -> Outcome<Value<'a>> {
     let [a, b] = arguments else { return unfit() };
     let number;

@@ -103,7 +103,7 @@ fn passes(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     arguments.first().map_or(1, |text| scaled(size_of(text), 2.0 * TEXT))
 }
 
-/// Returns how often something of `part` fits into `whole`, rounded up.
+/// Returns how often a text of length `part` fits into one of length `whole`, rounded up.
 fn times(whole: u64, part: u64) -> u64 {
     (whole as f64 / part as f64).ceil() as u64
 }

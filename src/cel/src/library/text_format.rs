@@ -20,11 +20,11 @@ pub enum Clause {
     Text,
     /// `%d`: a whole number.
     Decimal,
-    /// `%f`: a double with so many digits behind the point.
+    /// `%f`: a double with this many digits after the point.
     Fixed(usize),
-    /// `%e`: a double with an exponent. The number is read as its width.
+    /// `%e`: a double with an exponent. The precision is taken as its width.
     Scientific(usize),
-    /// `%b`: a whole number or a truth in binary digits.
+    /// `%b`: a whole number or a bool in binary digits.
     Binary,
     /// `%x` and `%X`: a whole number, a string or bytes in hexadecimal digits.
     Hexadecimal {
@@ -113,11 +113,11 @@ pub fn read<T>(
     plain(target, rest)
 }
 
-/// Reads a clause behind its `%`.
+/// Parses the clause after a `%`. Returns the clause, and the text after it.
 fn parse(text: &str) -> Result<(Clause, &str), String> {
     let (digits, rest) = precision(text).map_err(|why| format!("error while parsing precision: {why}"))?;
     let precision = digits.unwrap_or(DIGITS);
-    // The reference looks at a byte.
+    // The reference looks at one byte, not at a character.
     let letter = char::from(rest.as_bytes().first().copied().unwrap_or_default());
     let clause = match letter {
         's' => Clause::Text,

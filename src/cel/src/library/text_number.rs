@@ -6,12 +6,12 @@ pub fn in_digits(number: i64, digits: impl Fn(u64) -> String) -> String {
     format!("{sign}{}", digits(number.unsigned_abs()))
 }
 
-/// Bytes in hexadecimal digits.
+/// Returns bytes in hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the text of an infinite number or NaN; `None` for others.
+/// Returns the text of an infinite number or NaN. `None` for other numbers.
 fn special(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
@@ -67,7 +67,7 @@ fn with_power(number: f64) -> String {
     format!("{mantissa}×10{sign}{power}")
 }
 
-/// Returns a double within a list or a map.
+/// Formats a double within a list or a map.
 pub fn plain(number: f64) -> String {
     match number {
         _ if number.is_nan() => "NaN".to_owned(),

@@ -69,7 +69,7 @@ impl Opaque for Address {
     }
 }
 
-/// Reads an address.
+/// Parses a URL.
 ///
 /// # Errors
 /// If it is neither absolute nor a path.

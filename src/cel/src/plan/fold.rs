@@ -45,7 +45,7 @@ pub(super) fn call(mut call: Call, optimize: bool) -> Outcome<Plan> {
     Ok(Plan::Call(Box::new(call)))
 }
 
-/// Returns how the call prepares an argument; `None` if it does not.
+/// Returns how the call prepares an argument. `None` if it does not.
 fn prepares(call: &Call) -> Option<functions::Call> {
     let natives = call.overloads.iter().filter_map(|overload| overload.native);
     natives.map(|native| native.call).find(|call| matches!(call, functions::Call::Prepared { .. }))

@@ -20,13 +20,14 @@ pub enum Plan {
     Const(Value<'static>),
     /// A variable or another value, and selections on it.
     Path(Path),
-    /// `a && b`, `a || b`: the first operand that decides; errors count only if none does.
+    /// `a && b`, `a || b`: the first operand that decides; errors count only if none does. The flag is the value of an
+    /// operand that decides.
     Logic(Box<[Plan; 2]>, bool),
-    /// `a == b`, and `a != b`.
+    /// `a == b`, and `a != b`. The flag is the result for equal values.
     Equal(Box<[Plan; 2]>, bool),
-    /// The condition of a loop: whether a value is not `false`, which an error is not.
+    /// The condition of a loop: whether a value is anything but `false`. An error is, too.
     NotFalse(Box<Plan>),
-    /// `a.or(b)`, and `a.orValue(b)`.
+    /// `a.or(b)`, and, with the flag, `a.orValue(b)`.
     Or(Box<[Plan; 2]>, bool),
     /// A call.
     Call(Box<Call>),
@@ -75,7 +76,7 @@ pub enum Root {
 /// A selection.
 #[derive(Debug)]
 pub struct Step {
-    /// The value from which it selects.
+    /// What it selects.
     pub key: StepKey,
     /// Whether it gives an optional value.
     pub is_optional: bool,
@@ -92,7 +93,7 @@ pub enum StepKey {
     Value(Plan),
 }
 
-/// An item of a list, the value of an entry.
+/// An item of a list, or the value of an entry or a field.
 #[derive(Debug)]
 pub struct Item {
     /// Its value.
@@ -122,7 +123,7 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    /// Returns the overload if the types determine it, else `None`.
+    /// Returns the overload if the types determine it. `None` otherwise, and if it has no implementation.
     pub fn overload(&self) -> Option<&'static Overload> {
         if self.is_resolved { self.overloads.first()?.native } else { None }
     }
@@ -137,7 +138,7 @@ pub struct Loop {
     pub variable: usize,
     /// The slot of the second variable.
     pub second: Option<usize>,
-    /// Where the accumulator is.
+    /// The slot of the accumulator.
     pub accumulator: usize,
     /// The condition to continue.
     pub condition: Plan,
@@ -150,11 +151,11 @@ pub struct Loop {
 /// An addition to an accumulator.
 #[derive(Debug)]
 pub struct Gather {
-    /// Where the accumulator is.
+    /// The slot of the accumulator.
     pub accumulator: usize,
     /// The added values: a list, the key and the value of an entry, or a map of entries.
     pub added: Vec<Plan>,
-    /// Whether it is a list.
+    /// Whether the accumulator is a list.
     pub is_list: bool,
 }
 
@@ -165,7 +166,7 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Returns the set of these values; `None` if one of them cannot be a key.
+    /// Returns the set of these values. `None` if one of them cannot be a key.
     pub fn of<'v>(values: impl Iterator<Item = &'v Value<'static>>) -> Option<Self> {
         let mut keys = HashSet::new();
         for value in values {

@@ -9,7 +9,7 @@ use crate::error::{Error, Outcome};
 use crate::syntax::{self, Expr, ExprKind, Item as Element};
 use crate::value::Value;
 
-/// The parts of a plan beside its root.
+/// What a plan needs besides its root.
 #[derive(Debug, Default)]
 pub struct Planned {
     /// Number of variables of loops.
@@ -22,7 +22,7 @@ pub struct Planned {
 
 /// Plans an expression. `Err` if a constant cannot be converted, or a pattern is invalid.
 ///
-/// `checked` is the result of the checker; without it the expression is planned by names alone.
+/// `checked` is the result of the checker. If it is `None`, the expression is planned by names alone.
 pub fn plan(
     root: &Expr,
     checked: Option<&Checked>,
@@ -98,7 +98,7 @@ impl Planner<'_> {
         Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }))
     }
 
-    /// Plans a name in an expression that was not checked; its meaning is resolved at evaluation.
+    /// Plans a name in an expression that was not checked. If nothing has this name, its evaluation is an error.
     fn maybe(&self, name: &str) -> Made {
         let candidates = self.environment.candidates(name);
         if let Some(root) = candidates.iter().find_map(|name| self.local(name)) {
@@ -172,7 +172,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns the slot of the accumulator if all that the call does is add to it; else `None`.
+    /// Returns the slot of the accumulator to which the call adds. `None` if the call does anything else.
     fn gathers(&self, call: &syntax::Call, function: &str) -> Option<usize> {
         let first = call.arguments.first()?.as_ident()?;
         let adds = match function {

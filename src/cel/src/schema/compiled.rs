@@ -27,7 +27,7 @@ const OLD_SELF_NAME: &str = "oldSelf";
 pub struct Compiled {
     /// The rule as it was written.
     pub rule: Rule,
-    /// The program; `None` for an empty rule, or if there is an error.
+    /// The program. `None` for an empty rule, or if there is an error.
     pub program: Option<Program>,
     /// Why it does not compile.
     pub error: Option<String>,
@@ -55,7 +55,7 @@ impl Provider for Objects {
     }
 }
 
-/// The version of Kubernetes in whose environment an expression is compiled.
+/// Returns the minor version of Kubernetes in whose environment an expression is compiled.
 pub type MinorOf<'a> = &'a dyn Fn(Expression<'_>) -> u16;
 
 /// An expression of a rule.
@@ -81,7 +81,7 @@ impl Environments {
     }
 }
 
-/// Compiles the rules of a schema, but not those below it.
+/// Compiles the rules of a schema, but not those of the schemas below it.
 pub fn compile(schema: &Schema, declared: &Arc<Declared>, minor_of: MinorOf<'_>) -> Vec<Compiled> {
     if schema.rules.is_empty() {
         return Vec::new();

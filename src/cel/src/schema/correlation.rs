@@ -14,7 +14,7 @@ pub struct OldItems<'a> {
 }
 
 impl<'a> OldItems<'a> {
-    /// Returns the items of a list by the keys of its schema; `None` if the schema has no keys.
+    /// Returns the items of a list by the keys of its schema. There are none if the schema has no keys.
     pub fn of(schema: &'a Structural, list: Option<&'a Value>) -> Self {
         let keys: &[Str] = if is_map(schema) { schema.list_map_keys() } else { &[] };
         let mut items = HashMap::new();
@@ -28,7 +28,7 @@ impl<'a> OldItems<'a> {
         Self { keys, items }
     }
 
-    /// Returns the old item with the keys of a new one; `None` if there is none.
+    /// Returns the old item with the keys of a new one. `None` if there is none.
     pub fn get(&self, item: &Value) -> Option<&'a Value> {
         if self.items.is_empty() {
             return None;
@@ -72,13 +72,13 @@ impl<'a> Correlated<'a> {
         Self { new, old, schema, items: OnceCell::new(), is_same: OnceCell::new() }
     }
 
-    /// Returns the position of a member; `None` if the old object does not have it, or the schema does not describe it.
+    /// Returns the position of a member. `None` if the old object does not have it, or the schema does not describe it.
     pub fn member(&self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.get(name)?, self.old.get(name)?);
         Some(Self::new(new, old, self.schema.member(name)?))
     }
 
-    /// Returns the position of an item; `None` if no old item correlates with it.
+    /// Returns the position of an item. `None` if no old item correlates with it.
     pub fn item(&self, index: usize) -> Option<Self> {
         let new = self.new.as_array()?.get(index)?;
         self.old.as_array()?;

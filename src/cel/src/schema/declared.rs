@@ -48,7 +48,7 @@ impl Declared {
         Self { of: Kind::Simple(of), elements_max, bytes_min }
     }
 
-    /// Returns the declared type of a schema; `None` if CEL has no type for it.
+    /// Returns the declared type of a schema. `None` if CEL has no type for it.
     pub fn of(schema: &Schema, is_resource: bool) -> Option<Self> {
         if schema.int_or_string {
             let most = schema.max_length.map_or(REQUEST_BYTES - 2, |most| most.max(0).saturating_mul(4));
@@ -77,7 +77,7 @@ impl Declared {
         (REQUEST_BYTES / (self.bytes_min + 1)).unsigned_abs()
     }
 
-    /// Returns the type of a list's items or of a map's values; `None` for other types.
+    /// Returns the type of a list's items or of a map's values. `None` for other types.
     pub fn element(&self) -> Option<&Arc<Self>> {
         match &self.of {
             Kind::List(element) | Kind::Map(element) => Some(element),
@@ -180,8 +180,8 @@ impl Objects {
         self.find(name).is_some()
     }
 
-    /// Returns the type of a field of an object type, by the field's name in expressions. Fields that are called like
-    /// words of the language (`__if__`) may be named by these words.
+    /// Returns the type of a field of an object type, by the field's name in expressions. A field that has the escaped
+    /// name of a word of the language (`__if__`) may also be named by that word.
     pub fn field(&self, object: &str, field: &str) -> Option<Type> {
         let fields = self.find(object)?;
         let found = fields.get_key_value(field).or_else(|| fields.get_key_value(&*format!("__{field}__")));

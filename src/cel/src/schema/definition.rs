@@ -22,7 +22,7 @@ pub struct Judgement<'a> {
     pub minor_of: MinorOf<'a>,
     /// Whether the schema is unchanged, so that the cost limit of a single expression does not apply.
     pub is_unchanged: bool,
-    /// The fields, sorted, with other errors. Rules of the schemas around them are not compiled.
+    /// The fields that have other errors, sorted. Their rules, and those of the schemas around them, are not compiled.
     pub faults: &'a [String],
 }
 
@@ -104,11 +104,11 @@ fn has_lines(text: &str) -> bool {
 #[derive(Clone, Default)]
 struct Enclosing {
     is_root: bool,
-    /// How many values an object can have here; `None` if unbounded.
+    /// How many values an object can have here. `None` if their number is unbounded.
     cardinality: Option<u64>,
     /// Whether a schema around it has rules.
     has_rules: bool,
-    /// Whether such a schema has no type in CEL.
+    /// Whether a schema around it has rules but no type in CEL.
     is_untyped: bool,
     /// Its declared type, if known.
     declared: Option<Arc<Declared>>,
@@ -129,7 +129,7 @@ fn times(cost: u64, count: u64) -> u64 {
     cost.saturating_mul(count)
 }
 
-/// Returns the largest number of direct elements of one value; `None` if unbounded.
+/// Returns the largest number of direct elements of one value. `None` if their number is unbounded.
 fn elements_max(schema: &Schema) -> Option<u64> {
     let bound = |bound: Option<i64>| bound.map(|bound| bound.max(0).unsigned_abs());
     match &*schema.kind {

@@ -23,7 +23,7 @@ impl Found {
         Self { remaining: budget, ..Self::default() }
     }
 
-    /// Adds an error; `Err` if there are enough errors, so that evaluation must stop.
+    /// Adds an error. Returns `Err` if there are enough errors now, so that evaluation must stop.
     pub(super) fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
         self.error_bytes += violation.bytes();
         self.errors.push(violation);

@@ -10,7 +10,7 @@ pub const CALL_COST: u64 = 1_000_000;
 pub const OBJECT_COST: u64 = 10_000_000;
 /// Most bytes of a message that an expression computes.
 pub const MESSAGE_BYTES: usize = 5 * 1024;
-/// Most bytes of memory for the errors about one object, and likewise for its warnings; one more may be added above
+/// Most bytes of memory for the errors about one object, and likewise for its warnings. Only the last one may go beyond
 /// this.
 pub const VIOLATION_BYTES: usize = 1 << 20;
 /// How many of the costliest rules the error about the total cost names.
@@ -52,7 +52,7 @@ impl Total {
         self.most_expensive.truncate(MOST_EXPENSIVE);
     }
 
-    /// Returns the paths of the costliest rules if the total exceeds the limit, else `None`.
+    /// Returns the paths of the costliest rules if the total exceeds the limit. `None` if it does not.
     pub fn too_expensive(&self) -> Option<impl Iterator<Item = &str>> {
         (self.cost > SCHEMA_COST).then(|| self.most_expensive.iter().map(|(place, _)| &**place))
     }

@@ -41,7 +41,7 @@ pub struct Schema {
     pub max_items: Option<i64>,
     /// `maxProperties`.
     pub max_properties: Option<i64>,
-    /// The length of the longest string of `enum`, in bytes; none without `enum`.
+    /// The length of the longest string of `enum`, in bytes. `None` without `enum`.
     pub longest_choice: Option<i64>,
     /// `required`.
     pub required: Vec<Box<str>>,

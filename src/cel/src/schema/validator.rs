@@ -86,12 +86,12 @@ impl<'w, 'a> Place<'w, 'a> {
 }
 
 impl Validator {
-    /// Compiles the rules of a schema of resources; `None` if it has none.
+    /// Compiles the rules of a schema of resources. `None` if it has none.
     pub fn new(schema: &Schema) -> Option<Self> {
         Self::at(schema, true)
     }
 
-    /// Compiles the rules of a schema of resources or of parts of resources; `None` if it has none.
+    /// Compiles the rules of a schema of resources or of parts of resources. `None` if it has none.
     pub fn at(schema: &Schema, is_resource: bool) -> Option<Self> {
         if !schema.has_rules() {
             return None;
@@ -129,12 +129,12 @@ impl Validator {
         })
     }
 
-    /// Evaluates the rules for an object, and for the one before it.
+    /// Evaluates the rules on an object. Those that use `oldSelf` also see the stored object.
     pub fn validate(&self, object: ValidatedObject<'_>, budget: i64) -> Found {
         self.walk(object, None, budget)
     }
 
-    /// As [`Validator::validate`], but violations in unchanged values are warnings.
+    /// Evaluates the rules as [`Validator::validate`] does, but violations in unchanged values are warnings.
     pub fn validate_change(&self, object: ValidatedObject<'_>, budget: i64) -> Found {
         let correlated = object.old.map(|old| Correlated::new(object.new, old, object.schema));
         self.walk(object, correlated.as_ref(), budget)
@@ -212,7 +212,8 @@ impl Validator {
                 }
                 let here = place.here.and_then(|here| here.member(name));
                 let mut below = place.below(of, member, old, here.as_ref());
-                // A different version in `apiVersion` does not count as a change.
+                // Both objects have been converted to one version, so a change of these cannot be seen: violations in
+                // them are always errors.
                 if is_root && place.here.is_some() && matches!(name, "apiVersion" | "kind") {
                     (below.here, below.around) = (None, None);
                 }
@@ -333,8 +334,8 @@ fn failure(error: &Error, rule: &str) -> String {
     format!("{text} evaluating rule: {rule}")
 }
 
-/// Returns the message that an expression computes; `None` if the result is not usable. `Err` if its cost exceeds the
-/// budget.
+/// Returns the message that an expression computes. `None` if the result is not usable. `Err` if its cost exceeds the
+/// budget, or the limit of one evaluation. As in the reference, `oldSelf` is not an optional even if the rule says so.
 fn message(
     program: &Program,
     compiled: &Compiled,

@@ -131,7 +131,7 @@ impl Places {
         Self { offsets: vec![-1], lines }
     }
 
-    /// Adds a part at an offset; returns its number.
+    /// Adds a part at an offset. Returns its number.
     pub fn add(&mut self, offset: i32) -> ExprId {
         self.offsets.push(offset);
         (self.offsets.len() - 1) as ExprId

@@ -118,7 +118,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         }
     }
 
-    /// Reports an error; returns the part in the place of the wrong expression.
+    /// Reports an error. Returns the part that takes the place of the wrong expression.
     pub fn error(&mut self, id: ExprId, text: impl Into<String>) -> Expr {
         self.issues.report(self.places.place(id), text);
         Expr { id, kind: ExprKind::Unspecified }
@@ -333,7 +333,7 @@ impl<'t, 'a> Builder<'t, 'a> {
         Ok(Expr { id, kind: ExprKind::Object(name.into(), fields) })
     }
 
-    /// Returns the entries of a map or an object; no entries if one is incomplete, which was reported.
+    /// Returns the entries of a map or an object. Returns none if one is incomplete, which the parser has reported.
     fn entries<K>(
         &mut self,
         node: NodeId,

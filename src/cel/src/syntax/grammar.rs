@@ -176,7 +176,7 @@ pub enum Decision {
     Comma,
     /// Whether a minus is a sign or an operator.
     Unary,
-    /// The same for each further one of several.
+    /// Whether one more minus follows.
     Minus,
     /// By the tokens after a name.
     Primary,

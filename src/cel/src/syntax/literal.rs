@@ -3,8 +3,8 @@
 use super::grammar::Label;
 use crate::value::Value;
 
-/// Returns the value of a literal; `None` if the label is not that of a literal, or its text is missing. The inner
-/// `Err` is the message about an invalid one.
+/// Returns the value of a literal. `None` if the label is not that of a literal, or its text is missing. The inner
+/// `Err` is the message about an invalid literal.
 pub fn read(label: Label, sign: Option<&str>, text: Option<&str>) -> Option<Result<Value<'static>, &'static str>> {
     let text = text?;
     Some(match label {
@@ -34,7 +34,7 @@ fn uint(text: &str) -> Option<u64> {
     }
 }
 
-/// Parses a double; `None` if it is out of range, as in Go.
+/// Parses a double. `None` if it is out of range, as in Go.
 fn double(is_negative: bool, text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     number.is_finite().then_some(if is_negative { -number } else { number })

@@ -27,7 +27,7 @@ pub(super) struct Fault {
     pub token: usize,
 }
 
-/// The step of the parser after the parts of a frame.
+/// What the parser does after the parts of a level.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
     Rule { rule: Rule, precedence: u8, node: NodeId, role: Role },
@@ -35,7 +35,7 @@ pub(super) enum Frame {
     Again,
 }
 
-/// A frame: parts that are being parsed.
+/// A level of the parser's stack: parts that are being parsed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
     pub parts: &'static [Part],
@@ -249,7 +249,7 @@ impl<'t, 'a> Machine<'t, 'a> {
     /// Enters an alternative of a part, or skips the part.
     fn decide(&mut self, part: &'static Part) -> Result<Result<(), Fault>, Halt> {
         if let Err(fault) = self.sync(part)? {
-            // Where upstream looks ahead at all, it does so before it checks for errors.
+            // Upstream looks ahead for a further minus before it checks for errors.
             if !matches!(part, Part::Plus(_, Decision::Minus)) {
                 return Ok(Err(fault));
             }

@@ -210,7 +210,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         })))
     }
 
-    /// Returns a loop that gathers what `step` adds where `filter` holds.
+    /// Returns a loop that gathers what `step` adds in the iterations for which `filter` is true.
     fn gather(&mut self, range: Expr, variables: Variables, init: Expr, step: Expr, filter: Option<Expr>) -> Expr {
         let condition = self.literal(Value::Bool(true));
         let step = match filter {
@@ -377,7 +377,7 @@ enum Target {
     Entries,
 }
 
-/// Converts the arguments to an array; `Err` if the number is wrong.
+/// Converts the arguments to an array. `Err` if their number is wrong.
 fn fixed<const N: usize>(arguments: Vec<Expr>) -> Result<[Expr; N], Wrong> {
     arguments.try_into().map_err(|_| (0, "wrong number of arguments".to_owned()))
 }

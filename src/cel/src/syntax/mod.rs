@@ -69,7 +69,7 @@ pub struct Dialect {
     pub bounds: ParserBounds,
 }
 
-/// Parses an expression; `None` if it is invalid, which the issues report.
+/// Parses an expression. `None` if it is invalid, which the issues report.
 pub fn parse(source: &Source<'_>, dialect: &Dialect, issues: &mut Issues) -> Option<Ast> {
     let text = source.text();
     let size = text.chars().count();

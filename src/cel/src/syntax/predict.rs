@@ -50,7 +50,7 @@ impl Machine<'_, '_> {
         }
     }
 
-    /// Decides whether a minus before a number is its sign or an operator: its sign.
+    /// Chooses the alternative of a unary expression. A minus before a number is its sign, not an operator.
     fn choose_unary(&self) -> Result<usize, Fault> {
         match (self.kind(0), self.kind(1)) {
             (Kind::Not, _) => Ok(1),
@@ -85,7 +85,7 @@ impl Machine<'_, '_> {
         Ok(if self.kind(ahead + 1) == Kind::LeftBrace { 5 } else { 0 })
     }
 
-    /// Returns the operator that follows the rule's parts so far; `None` if there is none.
+    /// Returns the operator that follows the rule's parts so far. `None` if there is none.
     pub(super) fn operator(
         &self,
         operators: &'static [Operator],

@@ -167,7 +167,7 @@ impl Machine<'_, '_> {
         Ok(())
     }
 
-    /// Checks before a part with alternatives whether one of them fits; if none does, skips a superfluous token.
+    /// Checks before a part with alternatives whether one of them fits. If none does, skips a superfluous token.
     pub(super) fn sync(&mut self, part: &'static Part) -> Result<Result<(), Fault>, Halt> {
         if self.recovering || first(std::slice::from_ref(part)).0.has(self.kind(0)) {
             return Ok(Ok(()));
@@ -190,7 +190,7 @@ impl Machine<'_, '_> {
         Ok(Err(self.mismatch()))
     }
 
-    /// Skips a superfluous token if the next one fits; returns whether it did.
+    /// Skips a superfluous token if the next one fits. Returns whether it has skipped one.
     fn delete_token(&mut self) -> Result<bool, Halt> {
         if !self.expected().has(self.kind(1)) {
             return Ok(false);
@@ -201,7 +201,7 @@ impl Machine<'_, '_> {
         Ok(true)
     }
 
-    /// Consumes a token of this kind; if it is missing and the token after it is present, continues without it.
+    /// Consumes a token of this kind. If it is missing and the token after it is present, continues without it.
     pub(super) fn expect(&mut self, kind: Kind) -> Result<Result<Child, Fault>, Halt> {
         if self.kind(0) == kind {
             let child = Child::Token(self.at as u32);

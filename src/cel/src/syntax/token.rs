@@ -160,7 +160,7 @@ impl Kinds {
         self.0 & (1 << kind as u8) != 0
     }
 
-    /// Returns the first kind in the set; `None` if it is empty.
+    /// Returns the first kind in the set. `None` if the set is empty.
     pub fn first(self) -> Option<Kind> {
         KINDS.iter().map(|(kind, _)| *kind).find(|kind| self.has(*kind))
     }

@@ -5,7 +5,7 @@ use super::grammar::{Label, Role, Rule};
 
 /// The index of a node in its tree.
 pub type NodeId = u32;
-/// No node and no link.
+/// The index that stands for no link.
 const NONE: u32 = u32::MAX;
 
 /// The tree of a text.
@@ -105,7 +105,8 @@ impl Tree {
         }
     }
 
-    /// Returns the node itself, or the only operand of a node that adds nothing to it; `None` if that is missing.
+    /// Returns the node itself, or the only operand of a node that adds nothing to it. `None` if that operand is
+    /// missing.
     pub fn unwrapped(&self, node: NodeId) -> Option<NodeId> {
         let mut node = node;
         loop {

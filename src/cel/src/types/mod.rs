@@ -38,7 +38,7 @@ pub enum Type {
     List(Arc<Type>),
     /// `map(K, V)`.
     Map(Arc<(Type, Type)>),
-    /// `type(T)`, the type of a type; `None` for an unknown parameter.
+    /// `type(T)`, the type of a type. `None` for an unknown parameter.
     Type(Option<Arc<Type>>),
     /// A type parameter of an overload, or a variable of inference.
     Param(Arc<str>),
@@ -64,17 +64,17 @@ pub struct Named {
 pub const OPTIONAL: &str = "optional_type";
 
 impl Type {
-    /// `list(element)`.
+    /// Returns `list(element)`.
     pub fn list(element: Type) -> Self {
         Self::List(Arc::new(element))
     }
 
-    /// `map(key, value)`.
+    /// Returns `map(key, value)`.
     pub fn map(key: Type, value: Type) -> Self {
         Self::Map(Arc::new((key, value)))
     }
 
-    /// `type(of)`.
+    /// Returns `type(of)`.
     pub fn type_of(of: Type) -> Self {
         Self::Type(Some(Arc::new(of)))
     }
@@ -89,7 +89,7 @@ impl Type {
         Self::Opaque(Arc::new(Named { name: name.into(), params }))
     }
 
-    /// `optional_type(of)`.
+    /// Returns `optional_type(of)`.
     pub fn optional(of: Type) -> Self {
         Self::opaque(OPTIONAL, vec![of])
     }
@@ -99,12 +99,12 @@ impl Type {
         Self::Object(name.into())
     }
 
-    /// `wrapper(of)`.
+    /// Returns `wrapper(of)`.
     pub fn wrapper(of: Type) -> Self {
         Self::Wrapper(Arc::new(of))
     }
 
-    /// Returns the type inside an optional; `None` for other types.
+    /// Returns the type inside an optional. `None` for other types.
     pub fn optional_of(&self) -> Option<&Type> {
         match self {
             Self::Opaque(named) if &*named.name == OPTIONAL => named.params.first(),
@@ -117,7 +117,7 @@ impl Type {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Returns the same, also true for [`Type::Error`].
+    /// Returns whether the type is checked at evaluation only, or is [`Type::Error`].
     pub fn is_dyn_or_error(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any | Self::Error)
     }

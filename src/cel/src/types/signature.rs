@@ -20,7 +20,7 @@ pub struct Signature {
 pub type Parameters = Vec<std::sync::Arc<str>>;
 
 impl Signature {
-    /// Parses `[RECEIVER.](ARGUMENT, ...): RESULT`; `None` if it is malformed, which is an error in a table.
+    /// Parses `[RECEIVER.](ARGUMENT, ...): RESULT`. `None` if it is malformed, which is an error in a table.
     pub fn read(text: &str) -> Option<Self> {
         let mut reader = Reader { rest: text };
         let mut arguments = Vec::new();

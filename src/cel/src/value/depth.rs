@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::{List, Map, Value};
 
-/// Computes the nesting depth of lists, maps and optionals that expressions created; visits each only once, even if
-/// many places share it. All visited values must outlive this. Values in trees do not count.
+/// Computes the nesting depth of lists, maps and optionals that expressions created. Visits each only once, even if
+/// many places share it. It knows them by their addresses, so all visited values must outlive it. Values in trees do
+/// not count.
 #[derive(Debug, Default)]
 pub struct Depths {
     /// Depths by the addresses of shared parts.

@@ -10,7 +10,7 @@ use crate::error::{Error, Outcome};
 /// can take exponentially many steps; trees of objects have fewer nodes than this.
 const PAIRS_MAX: u32 = 4_000_000;
 
-/// Returns whether two values are equal, as `==` defines it: values of different types are not, except for numbers.
+/// Returns whether two values are equal, as `==` defines it: of different types, only numbers can be equal.
 /// `Err` if a list or an object of a schema is compared with a value of another kind, or there is too much to compare.
 pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     Comparison { left: PAIRS_MAX }.values(a, b)

@@ -7,7 +7,7 @@ use crate::syntax::RESERVED;
 /// Replacements of characters that names of fields cannot have.
 const SIGNS: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
-/// Returns the name of a property in expressions; `None` if expressions cannot name it.
+/// Returns the name of a property in expressions. `None` if expressions cannot name it.
 pub fn escape(property: &str) -> Option<Cow<'_, str>> {
     if property.is_empty() || property.starts_with(|sign: char| sign.is_ascii_digit()) {
         return None;
@@ -49,7 +49,7 @@ pub(super) fn property(name: &str) -> Option<Cow<'_, str>> {
     is_named_so.then_some(property)
 }
 
-/// Returns the name of a property that expressions call like this; `None` if both are the same.
+/// Returns the name of the property that expressions call by this name. `None` if both names are the same.
 pub fn unescape(name: &str) -> Option<String> {
     let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
     if let Some(word) = word.filter(|word| RESERVED.contains(word)) {

@@ -85,7 +85,7 @@ fn without_zone(text: &str) -> Result<Timestamp, String> {
     Ok(Timestamp::new(seconds, nanos))
 }
 
-/// Parses a time part by part; reports the first part that does not fit as Go does.
+/// Parses a time part by part. Reports the first part that does not fit, as Go does.
 struct Reader<'t> {
     text: &'t str,
     layout: &'static str,
@@ -119,7 +119,7 @@ impl<'t> Reader<'t> {
         digits.parse().map_err(|_| self.misfit(self.rest, part))
     }
 
-    /// Parses a date; returns days since 1970.
+    /// Parses a date. Returns days since 1970.
     fn date(&mut self) -> Result<i64, String> {
         let year = self.number("2006")?;
         self.sign("-")?;
@@ -141,7 +141,7 @@ impl<'t> Reader<'t> {
         Ok(day_number(year, month, day))
     }
 
-    /// Parses a date and a time of day; returns seconds since 1970, and nanoseconds.
+    /// Parses a date and a time of day. Returns seconds since 1970, and nanoseconds.
     fn date_and_clock(&mut self) -> Result<(i64, i64), String> {
         let days = self.date()?;
         self.sign("T")?;
@@ -158,7 +158,7 @@ impl<'t> Reader<'t> {
         Ok((days * 86_400 + of_day, self.fraction()))
     }
 
-    /// Parses a fraction of a second after a point or a comma; returns nanoseconds.
+    /// Parses a fraction of a second after a point or a comma. Returns nanoseconds.
     fn fraction(&mut self) -> i64 {
         let Some(digits) = self.rest.strip_prefix(['.', ',']) else { return 0 };
         let length = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -170,7 +170,7 @@ impl<'t> Reader<'t> {
         format!("{kept:0<9}").parse().unwrap_or(0)
     }
 
-    /// Parses `Z` or an offset; returns the seconds by which the zone is ahead of UTC.
+    /// Parses `Z` or an offset. Returns the seconds by which the zone is ahead of UTC.
     fn zone(&mut self) -> Result<i64, String> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
@@ -209,7 +209,7 @@ fn day_number(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Parses base64 as the reference does; ignores line ends.
+/// Parses base64 with the URL-safe alphabet, as the reference does. Ignores line ends.
 pub fn bytes(text: &str) -> Outcome<Value<'static>> {
     let decoded = decode(text).map_err(|place| {
         let why = format!("illegal base64 data at input byte {place}");

@@ -12,11 +12,11 @@ use crate::error::Outcome;
 /// A list: from a tree, created by an expression, or a concatenation of two others.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
-    /// From a tree; without a schema the items read as JSON.
+    /// From a tree. Without a schema, the items are read as JSON.
     Tree(&'a [Tree], Option<&'a Structural>),
     /// Created by an expression.
     Made(Arc<Vec<Value<'a>>>),
-    /// The result of `+` on sets and on lists with keys: it compares as they do.
+    /// The result of `+` on sets and on lists with keys. It is compared as they are.
     Merged(Arc<Vec<Value<'a>>>, &'a Structural),
     /// The result of `+` on other lists, without a copy.
     Joined(Arc<Joined<'a>>),
@@ -50,7 +50,7 @@ impl<'a> List<'a> {
         Self::Joined(Arc::new(Joined { first, second, len }))
     }
 
-    /// Returns whether a schema determines how its items read.
+    /// Returns whether a schema determines how its items are read.
     pub fn is_shaped(&self) -> bool {
         self.schema().is_some()
     }
@@ -78,7 +78,7 @@ impl<'a> List<'a> {
         self.len() == 0
     }
 
-    /// Returns the item at an index; `None` after the end. An item that does not fit its schema is an error.
+    /// Returns the item at an index. `None` after the end. An item that does not fit its schema is an error.
     pub fn get(&self, mut at: usize) -> Option<Outcome<Value<'a>>> {
         let mut list = self;
         while let Self::Joined(joined) = list {

@@ -20,7 +20,7 @@ const SCANNED_MAX: usize = 8;
 /// A map from a tree, or one that an expression created.
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
-    /// From a tree; the shape says whether it has declared fields; without a shape values read as JSON.
+    /// From a tree. The shape says whether it has declared fields. Without a shape, values are read as JSON.
     Tree(&'a TreeMap, Option<Shape<'a>>),
     /// Created by an expression.
     Made(Arc<Entries<'a>>),
@@ -32,7 +32,7 @@ pub struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     /// Positions of the keys, once there are more than [`SCANNED_MAX`].
     index: HashMap<Key<'a>, usize>,
-    /// The type of the object that this is; `None` for a map.
+    /// The type of the object that this is. `None` for a map.
     object: Option<Arc<str>>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Entries<'a> {
         self
     }
 
-    /// Returns the type of the object that this is; `None` for a map.
+    /// Returns the type of the object that this is. `None` for a map.
     pub fn object(&self) -> Option<&Arc<str>> {
         self.object.as_ref()
     }
@@ -186,7 +186,7 @@ impl<'a> Entries<'a> {
         };
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -211,7 +211,7 @@ impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Entries<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// Returns the type of the object that an expression made; `None` for a map.
+    /// Returns the type of the object that an expression made. `None` for a map, and for an object from a tree.
     pub fn object(&self) -> Option<&Arc<str>> {
         match self {
             Self::Made(entries) => entries.object(),
@@ -219,7 +219,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Number of entries; of an object of a tree, of all its members.
+    /// Returns the number of entries. For an object from a tree, that is the number of all its members.
     pub fn len(&self) -> usize {
         match self {
             Self::Tree(map, _) => map.len(),
@@ -232,7 +232,7 @@ impl<'a> Map<'a> {
         self.len() == 0
     }
 
-    /// Returns the value of a key; `None` if it is absent, or a declared field is `null`. `Err` if the map cannot have
+    /// Returns the value of a key. `None` if it is absent, or a declared field is `null`. `Err` if the map cannot have
     /// keys of this type, or the value does not fit its schema.
     pub fn find(&self, key: &Value<'_>) -> Outcome<Option<Value<'a>>> {
         match (self, key) {
@@ -271,7 +271,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the entries in order; those of the declared fields if there are any.
+    /// Returns the entries in order. Of an object with declared fields, returns only these.
     pub fn iter(&self) -> MapEntries<'a> {
         MapEntries { map: self.clone(), at: 0, members: None }
     }

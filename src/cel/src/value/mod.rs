@@ -34,7 +34,7 @@ use crate::types::Type;
 /// A node of an object's tree.
 pub type Tree = flotilla_proto::value::Value;
 
-/// A value. `'a` is the lifetime of the trees, schemas and constants that it borrows of.
+/// A value. `'a` is the lifetime of the trees, schemas and constants that it borrows from.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
     /// `null`.
@@ -173,8 +173,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the result of `size()`: characters, bytes, items, entries, or the size of an extension's value; `None`
-    /// if it has no size.
+    /// Returns the result of `size()`: characters, bytes, items, entries, or the size of an extension's value. `None`
+    /// if the value has no size.
     pub fn size(&self) -> Option<u64> {
         match self {
             Self::String(text) => Some(text.chars().count() as u64),

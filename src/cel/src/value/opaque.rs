@@ -10,10 +10,10 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// Returns its type, as the checker declares it.
     fn type_of(&self) -> Type;
 
-    /// Returns whether both are equal; `None` if `other` cannot be compared with this value.
+    /// Returns whether both are equal. `None` if `other` cannot be compared with this value.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
-    /// Returns its size for the cost of calls; `None` counts as 1.
+    /// Returns its size for the cost of calls. `None` counts as 1.
     fn size(&self) -> Option<u64> {
         None
     }

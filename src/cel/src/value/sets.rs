@@ -1,4 +1,4 @@
-//! Lists whose items are the same wherever they stand: `x-kubernetes-list-type` set and map.
+//! Lists in which the order of the items does not matter: `x-kubernetes-list-type` set and map.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::equal::Comparison;
 use super::{Key, List, Map, Value};
 use crate::error::{Error, Outcome};
 
-/// Returns whether every item of `b` is one of `a`, of the same length.
+/// Returns whether every item of `b` is an item of `a`. Both lists have the same length.
 pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
     let have: HashSet<Key<'_>> = a.iter().map(|item| item.map(|item| Key::of(&item))).collect::<Outcome<_>>()?;
     for item in b.iter() {
@@ -21,7 +21,7 @@ pub(super) fn same_set(a: &List<'_>, b: &List<'_>) -> Outcome<bool> {
     Ok(true)
 }
 
-/// Returns whether every item of `b` is equal to the one of `a` with the same keys.
+/// Returns whether every item of `b` is equal to the item of `a` with the same keys.
 pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[Str], comparison: &mut Comparison) -> Outcome<bool> {
     let mut have = HashMap::new();
     for item in a.iter() {
@@ -38,7 +38,7 @@ pub(super) fn same_keys(a: &List<'_>, b: &List<'_>, keys: &[Str], comparison: &m
     Ok(true)
 }
 
-/// `a + b` for a list of a schema: a union of sets, a merge by keys, or one behind the other.
+/// Returns `a + b`. The schema of `a` decides whether that is the union of sets, a merge by keys, or the concatenation.
 pub(crate) fn add<'a>(a: &List<'a>, b: &List<'a>) -> Outcome<Value<'a>> {
     let joined = || Ok(Value::List(List::join(a.clone(), b.clone())));
     let Some(schema) = a.schema() else { return joined() };

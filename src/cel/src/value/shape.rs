@@ -1,5 +1,5 @@
-//! Shapes: how the nodes of a tree read as values, by a schema. Values borrow the schema by which objects are pruned
-//! and validated, so that a server keeps no second form of it.
+//! Shapes: how the nodes of a tree are read as values, by a schema. Values borrow the schema by which objects are
+//! pruned and validated, so that a server keeps no second form of it.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use flotilla_proto::value;
 use super::{Value, escape, formats};
 use crate::error::Outcome;
 
-/// How one node reads.
+/// How one node is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'a> {
     schema: &'a Structural,
@@ -49,12 +49,12 @@ pub(super) enum ShapeKind<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// Returns how the values of a schema read.
+    /// Returns how values of a schema are read.
     pub const fn of(schema: &'a Structural) -> Self {
         Self { schema, is_resource: schema.embedded }
     }
 
-    /// Returns how whole objects of the API read, or values within them.
+    /// Returns how values of a schema are read. With `is_resource`, the values are whole objects of the API.
     pub const fn at(schema: &'a Structural, is_resource: bool) -> Self {
         Self { schema, is_resource: is_resource || schema.embedded }
     }
@@ -127,7 +127,7 @@ fn states_meta(schema: &Structural) -> bool {
     is_text(schema.property("kind")) && is_text(schema.property("apiVersion")) && has_names
 }
 
-/// Returns what every resource declares of a member.
+/// Returns the schema of a member that every resource has: `apiVersion`, `kind` or `metadata`.
 fn meta(member: &str) -> &'static Structural {
     static TEXT: LazyLock<Structural> = LazyLock::new(|| Structural::of(&value!({"type": "string"})));
     static METADATA: LazyLock<Structural> = LazyLock::new(|| {

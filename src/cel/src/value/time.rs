@@ -14,7 +14,7 @@ impl Timestamp {
     pub const ZERO: Self = Self { seconds: -62_135_596_800, nanos: 0 };
     /// The last second that a timestamp may have: the end of year 9999.
     pub const SECONDS_MAX: i64 = 253_402_300_799;
-    /// The first second that a timestamp may have: the begin of year 1.
+    /// The first second that a timestamp may have: the beginning of year 1.
     pub const SECONDS_MIN: i64 = Self::ZERO.seconds;
 
     /// Returns the time of seconds since 1970 and nanoseconds, which carry over.
@@ -23,12 +23,12 @@ impl Timestamp {
         Self { seconds: carried, nanos: nanos.rem_euclid(1_000_000_000) as u32 }
     }
 
-    /// Seconds since 1970, rounded down.
+    /// Returns the seconds since 1970, rounded down.
     pub const fn seconds(self) -> i64 {
         self.seconds
     }
 
-    /// Nanoseconds on top of [`Timestamp::seconds`].
+    /// Returns the nanoseconds on top of [`Timestamp::seconds`].
     pub const fn nanos(self) -> u32 {
         self.nanos
     }

@@ -62,7 +62,7 @@ fn compare(what: &str, answer: &Json, found: &Found) -> Result<(), String> {
     same(&format!("{what} remaining"), &remaining.to_owned(), &found.remaining.to_string())
 }
 
-/// Whether an error is about rules and not about the schema's form, which is checked elsewhere.
+/// Returns whether an error is about rules and not about the schema's form, which is checked elsewhere.
 fn is_of_rules(text: &str) -> bool {
     text.contains("x-kubernetes-validations") && !text.contains("must be empty to be structural")
 }

@@ -23,7 +23,7 @@ const NUMBERS: [&str; 4] = [
     "'_>=_' applied to '(int, double)'",
 ];
 
-/// The environment of parsing and checking: the standard library alone.
+/// Checks a case of parsing or checking. Its environment has the standard library, and those of strings and optionals.
 pub fn check(case: &Json) -> Result<(), String> {
     let standard: Vec<_> = LIBRARIES
         .iter()
@@ -65,7 +65,7 @@ pub fn check(case: &Json) -> Result<(), String> {
     compare(case, &environment).map(|_| ())
 }
 
-/// The environment of the conformance tests: all libraries.
+/// Checks a case of the conformance tests. Its environment has all libraries.
 pub fn conform(case: &Json) -> Result<(), String> {
     let macros = case["disableMacros"] != true;
     // Two cases were recorded without optional values. Their errors show it.

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::parse::{parse_v4, parse_v6};
 use crate::strconv::quote;
 
-/// Why a text is not an address: the text, the fault, and the rest from which on it could not be parsed.
+/// Why a text is not an address: the text, the fault, and the rest of the text, which begins at the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({}): {fault}{}", quote(text), at(rest))]
 pub struct AddrError {
@@ -23,7 +23,7 @@ fn at(rest: &str) -> String {
 /// An error in an address, in Go's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddrFault {
-    /// Neither points nor colons.
+    /// Neither dots nor colons.
     #[error("unable to parse IP")]
     Form,
     /// A zone alone.
@@ -38,16 +38,16 @@ pub enum AddrFault {
     /// A number above 255.
     #[error("IPv4 field has value >255")]
     Octet,
-    /// No number between two points.
+    /// No number before or after a dot.
     #[error("IPv4 field must have at least one digit")]
     EmptyOctet,
     /// More than four numbers.
     #[error("IPv4 address too long")]
     Long4,
-    /// Less than four numbers.
+    /// Fewer than four numbers.
     #[error("IPv4 address too short")]
     Short4,
-    /// A character that is not a digit.
+    /// A character that is neither a digit nor a dot.
     #[error("unexpected character")]
     Sign4,
     /// A group of more than four digits.
@@ -59,7 +59,7 @@ pub enum AddrFault {
     /// An IPv4 address elsewhere than at the end.
     #[error("embedded IPv4 address must replace the final 2 fields of the address")]
     Embedded,
-    /// An IPv4 address behind too many groups.
+    /// An IPv4 address after too many groups.
     #[error("too many hex fields to fit an embedded IPv4 at the end of the address")]
     EmbeddedLong,
     /// A character that is neither a digit nor a colon.
@@ -74,7 +74,7 @@ pub enum AddrFault {
     /// More than eight groups.
     #[error("trailing garbage after address")]
     Trailing,
-    /// Less than eight groups.
+    /// Fewer than eight groups.
     #[error("address string too short")]
     Short6,
     /// A `::` between eight groups.
@@ -114,12 +114,12 @@ impl Addr {
         &self.zone
     }
 
-    /// Returns whether this is an IPv4 address; one within IPv6 is not.
+    /// Returns whether this is an IPv4 address; one that is mapped to IPv6 is not.
     pub fn is_v4(&self) -> bool {
         self.ip.is_ipv4()
     }
 
-    /// Returns whether this is an IPv4 address written within IPv6.
+    /// Returns whether this is an IPv4 address that is mapped to IPv6, such as `::ffff:10.0.0.1`.
     pub fn is_v4_in_v6(&self) -> bool {
         matches!(self.ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
     }
@@ -133,7 +133,7 @@ impl Addr {
         self.ip.to_canonical()
     }
 
-    /// Returns whether no host has this address.
+    /// Returns whether this is the unspecified address, `0.0.0.0` or `::`.
     pub fn is_unspecified(&self) -> bool {
         self.ip.is_unspecified() && self.zone.is_empty()
     }

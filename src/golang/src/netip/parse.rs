@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use super::addr::{Addr, AddrFault};
 
-/// A fault, and the rest of the text from which on it could not be parsed.
+/// A fault, and the rest of the text, which begins at the fault.
 pub(super) type Fail<'t> = (AddrFault, &'t str);
 
 pub(super) fn parse_v4(text: &str) -> Result<[u8; 4], Fail<'_>> {

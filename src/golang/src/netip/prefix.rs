@@ -14,7 +14,7 @@ pub struct PrefixError {
     fault: PrefixFault,
 }
 
-/// An error in a range, in Go's words.
+/// An error in a prefix, in Go's words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixFault {
     /// No length.
@@ -42,7 +42,7 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Reads a range.
+    /// Parses a prefix.
     ///
     /// # Errors
     /// When Go would refuse it, in Go's words.

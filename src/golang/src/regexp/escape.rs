@@ -13,7 +13,7 @@ pub fn parse(from: &str) -> Result<(u32, &str), Error> {
     let invalid = |rest: &str| Err(Error::new(Fault::Escape, taken(from, rest)));
     let is_octal = |rest: &str| rest.starts_with(|digit| matches!(digit, '0'..='7'));
     let code = match sign {
-        // One digit but zero would refer to a group.
+        // In other syntaxes, one digit other than zero refers to a group. Go has no such references.
         '1'..='7' if !is_octal(rest) => return invalid(rest),
         '0'..='7' => return Ok(octal(&from[1..])),
         'x' => return hexadecimal(rest).or_else(invalid),

@@ -12,11 +12,11 @@ use crate::limits::{HEIGHT_MAX, INSTRUCTIONS_MAX, REPEAT_MAX};
 pub struct Flags {
     /// `i`: letters match in both cases.
     pub fold: bool,
-    /// `m`: `^` and `$` match at lines.
+    /// `m`: `^` and `$` match at the beginning and the end of lines.
     pub lines: bool,
     /// `s`: `.` matches line feeds.
     pub dot_all: bool,
-    /// `U`: repetitions take as little as they can, and `?` turns that round.
+    /// `U`: repetitions match as little as they can, and `?` after one reverses that.
     pub lazy: bool,
 }
 
@@ -106,7 +106,7 @@ impl<'p> Parser<'p> {
         self.push(Node::literal(sign, self.flags.fold))
     }
 
-    /// Appends a part. The part before it can no longer be repeated.
+    /// Appends a part. Joins the two parts before it if both are literals: a repetition can no longer follow them.
     fn push(&mut self, node: Node) -> Result<(), Error> {
         self.join_literals();
         let node = self.bounded(node)?;

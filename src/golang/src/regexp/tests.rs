@@ -1,6 +1,6 @@
 //! The results of Go itself for patterns, pattern by pattern.
 //!
-//! `expected.txt` begins with texts (`= text`). Each further line is a pattern, and behind a tab either Go's refusal
+//! `expected.txt` begins with texts (`= text`). Each further line is a pattern, and after a tab either Go's error
 //! (`!error`) or the texts with a match: the text's number, and where the first match begins and ends.
 
 use super::*;

@@ -101,7 +101,7 @@ impl Node {
         }
     }
 
-    /// Parts one after another; those of a sequence among them count as its own.
+    /// Returns the sequence of parts. A sequence among them is replaced by its parts.
     pub fn sequence(parts: Vec<Self>) -> Self {
         Self::joined(parts, Kind::Sequence, |kind| match kind {
             Kind::Sequence(parts) => Ok(parts),
@@ -109,7 +109,7 @@ impl Node {
         })
     }
 
-    /// One part of several; those of a choice among them count as its own.
+    /// Returns the choice between parts. A choice among them is replaced by its parts.
     pub fn choice(parts: Vec<Self>) -> Self {
         let is_class = parts.len() > 1 && parts.iter().all(Self::is_one_sign);
         let mut choice = Self::joined(parts, Kind::Choice, |kind| match kind {
@@ -120,7 +120,7 @@ impl Node {
             choice.instructions = choice.instructions.saturating_add(parts.len() as u64 - 1);
         }
         if is_class {
-            // Go converts it to a class.
+            // Go converts such a choice to a class.
             (choice.height, choice.instructions) = (1, 1);
         }
         choice

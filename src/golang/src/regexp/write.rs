@@ -10,7 +10,7 @@ use super::unicode::Table;
 const NEVER: &str = r"[^\x{0}-\x{10FFFF}]";
 /// A pattern for any code point.
 const ANY: &str = "(?s:.)";
-/// Code points that are no characters, and so in no text.
+/// Code points that are not characters, and therefore occur in no text.
 const SURROGATES: (u32, u32) = (0xd800, 0xdfff);
 
 /// Writes a tree.

@@ -8,7 +8,7 @@ fn numbers_are_read_and_written_as_in_go() {
     for line in include_str!("expected.txt").lines() {
         let (text, expected) = line.split_once('\t').unwrap();
         let shown = |number: f64| {
-            // The standard library writes no sign before infinity and keeps the case of its name to itself.
+            // Rust's standard library writes infinity as `inf`. Only `format_float` writes it as Go does.
             let all = [format_float(number), format_exponent(number, 3), format!("{number:.2}")];
             if number.is_finite() { all.join(" ") } else { [&*all[0]; 3].join(" ") }
         };

@@ -1,4 +1,4 @@
-//! Percent escapes, which each part of a URL needs for other bytes.
+//! Percent escapes. Each part of a URL needs them for bytes of its own.
 
 use super::Fault;
 
@@ -54,7 +54,7 @@ pub fn path_escape(text: &str) -> String {
     escape(text.as_bytes(), Part::Segment)
 }
 
-/// Returns whether a text is a valid escaped form of the part that it decodes to.
+/// Returns whether every byte of a text may stand in the escaped form of a part.
 pub fn is_escaped(text: &str, part: Part) -> bool {
     text.bytes().all(|byte| is_plain(byte, part) || b"!$&'()*+,;=:@[]%".contains(&byte))
 }

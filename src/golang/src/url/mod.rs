@@ -94,9 +94,9 @@ pub struct Url {
     raw_path: Option<String>,
     /// The query as it was written.
     pub raw_query: String,
-    /// A `?` without a query.
+    /// Whether the URL has a `?` without a query after it.
     force_query: bool,
-    /// A path right after the scheme.
+    /// Whether the path stands right after the scheme, without `//` between them.
     omit_host: bool,
     /// The decoded fragment.
     pub fragment: Vec<u8>,
@@ -170,7 +170,7 @@ impl Url {
         }
     }
 
-    /// Returns the decoded parameters of the query in their order, without malformed ones.
+    /// Returns the decoded parameters of the query in their order, without malformed ones. Empty if there are too many.
     pub fn query(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let settings = || self.raw_query.split('&');
         if settings().count() > QUERY_PARAMETERS_MAX {

@@ -1,4 +1,4 @@
-//! The results of Go itself for addresses: their parts, and whether a request may have them.
+//! The results of Go itself for URLs: their parts, and whether a request may have them.
 
 use super::*;
 use crate::strconv::quote;

@@ -86,17 +86,17 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    /// Compiles expressions without variables, which may call the functions of Kubernetes 1.`minor`.
+    /// Returns a compiler for expressions without variables, which may call the functions of Kubernetes 1.`minor`.
     pub fn new(minor: u16) -> Self {
         Self { minor, declared: Declared::default() }
     }
 
-    /// Compiles expressions of a policy that may have variables.
+    /// Returns a compiler for expressions of a policy that may have variables.
     pub fn with_variables(minor: u16) -> Self {
         Self::declaring(minor, Declared { variables: Some(VariableTypes::default()), ..Declared::default() })
     }
 
-    /// Compiles expressions with these declarations.
+    /// Returns a compiler for expressions with these declarations.
     pub fn declaring(minor: u16, declared: Declared) -> Self {
         Self { minor, declared }
     }

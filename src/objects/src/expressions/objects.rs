@@ -11,7 +11,7 @@ use flotilla_proto::value::{Float, Map as Members};
 use crate::field::quote;
 use crate::limits;
 
-/// JSON represents integers above this as text.
+/// Integers above this become text in JSON, which readers may not represent exactly as numbers.
 const EXACT_MAX: u64 = 1 << 53;
 
 /// A JSON patch operation.
@@ -61,7 +61,7 @@ impl Room {
 /// Converts a list of operations.
 ///
 /// # Errors
-/// An item is no operation, in the reference's words; or the operations exceed the size or depth of a body.
+/// An item is not an operation, in the reference's words; or the operations exceed the size or depth of a body.
 pub fn operations(value: &Value<'_>) -> Result<Vec<Operation>, String> {
     const WHAT: &str = "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch";
     let list = value.as_list().ok_or("type mismatch: JSONPatchType.expression should evaluate to array")?;

@@ -252,7 +252,7 @@ pub fn strip(fields: &mut Map) {
 }
 
 /// Returns the conflicts that remain. Fields that were last set by client-side apply, and have not changed since, are
-/// no conflict.
+/// not in conflict.
 fn allowed(target: &Target<'_>, live: &Value, mut conflicts: Conflicts) -> Conflicts {
     let text = live.str_at(&["metadata", "annotations", LAST_APPLIED]);
     let Ok(last) = json::parse(text.as_bytes()) else { return conflicts };

@@ -246,8 +246,8 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     })
 }
 
-/// Compares two canonical spellings of one kind as text. `None` unless they first differ inside a string without
-/// escapes, which is rare.
+/// Compares two canonical spellings of one kind as text. Returns `None`, which is rare, if they first differ outside a
+/// string or after an escape: then their values must be compared.
 fn compare_text(a: &str, b: &str) -> Option<Ordering> {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let at = a.iter().zip(b).take_while(|(a, b)| a == b).count();

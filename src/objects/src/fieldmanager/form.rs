@@ -168,12 +168,12 @@ impl<'t> Members<'t> {
     }
 }
 
-/// Returns the members of a value. `None` if the value is no object or has none.
+/// Returns the members of a value. `None` if the value is not an object or has none.
 pub fn members(value: Option<&Value>) -> Option<&Map> {
     value.and_then(Value::as_object).filter(|map| !map.is_empty())
 }
 
-/// Returns the items of a value. Empty if the value is no list.
+/// Returns the items of a value. Empty if the value is not a list.
 pub fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).unwrap_or(&[])
 }

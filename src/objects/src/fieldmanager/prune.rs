@@ -76,8 +76,8 @@ fn add_back(of: &Type, whole: &Value, pruned: &Value, owned: &Map) -> Value {
     merge::without(form, whole, &gone)
 }
 
-/// Returns the whole object without the fields that were pruned and are in `last`. Fields that were pruned only because
-/// the value around them was, stay.
+/// Returns the whole object without the fields that were pruned and are in `last`. Fields stay that were pruned only
+/// because a value that contains them was pruned.
 fn add_back_dangling(of: &Type, whole: &Value, pruned: &Value, last: &Map) -> Value {
     let form = Form::of_type(of);
     let mut gone = with_named_fields(&fields(of, whole), Some(form));

@@ -2,7 +2,7 @@
 //!
 //! A set is a map from elements (see [`super::element`]) to nodes. A node is an object. An empty node is a member of
 //! the set. A node with children holds a subtree, and is a member itself only if it has the key `.`. Nodes that are
-//! neither do not occur: removing the last child of a node that is no member removes the node.
+//! neither do not occur: removing the last child of a node that is not a member removes the node.
 
 use flotilla_proto::value::{Map, Str, Value};
 
@@ -48,7 +48,7 @@ pub fn of_entries(mut entries: Vec<(Str, Value)>) -> Map {
     Map::from_unique(entries)
 }
 
-/// As [`node`], for a list of elements that are all different.
+/// Returns the same as [`node`], for a list of elements that are all different.
 pub fn node_of(member: bool, mut below: Vec<(Str, Value)>) -> Option<Value> {
     if below.is_empty() {
         return member.then(Value::object);
@@ -199,7 +199,7 @@ pub fn of_path(path: &[&str]) -> Map {
 /// Converts a set that a client wrote into canonical form.
 ///
 /// # Errors
-/// The value is no object, or has a malformed element.
+/// The value is not an object, or has a malformed element.
 pub fn canonical(fields: &Value) -> Result<Map, element::Unreadable> {
     let Value::Object(map) = fields else {
         return if fields.is_null() { Ok(Map::new()) } else { Err(element::Unreadable) };

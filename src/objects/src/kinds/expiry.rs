@@ -11,13 +11,13 @@ use crate::rules::key_pair::pem_blocks;
 pub const BOOTSTRAP_TOKEN_NAMESPACE: &str = "kube-system";
 /// The type of Secrets with bootstrap tokens.
 pub const BOOTSTRAP_TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
-/// Seconds for which an approved, denied or failed request is kept.
+/// Seconds for which a request is kept after its certificate was issued, or after it was denied or failed.
 const ANSWERED_SECONDS: i64 = 3_600;
-/// Seconds for which a pending request is kept.
+/// Seconds for which a request is kept while it waits for an approval, and again while it waits for its certificate.
 const PENDING_SECONDS: i64 = 24 * 3_600;
 
-/// Returns when a CertificateSigningRequest expires: some time after it was answered, or after its creation if it was
-/// not, and as soon as its certificate has expired. `None` if it does not expire.
+/// Returns when a CertificateSigningRequest expires: some time after its creation or its last answer, but no later than
+/// its certificate. Returns `None` if it does not expire.
 pub fn of_certificate_request(request: &Value) -> Option<Timestamp> {
     let after = |since: &str, seconds: i64| {
         let since = Timestamp::parse(since).ok()?;
@@ -47,8 +47,8 @@ fn runs_out(pem: &[u8]) -> Option<Timestamp> {
     Some(Timestamp { seconds: certificate.validity().not_after.timestamp(), nanos: 0 })
 }
 
-/// Returns when a bootstrap token expires; a token with a time that cannot be parsed has expired. `None` if it does not
-/// expire.
+/// Returns when a bootstrap token expires. A token with a time that cannot be parsed has expired. Returns `None` if the
+/// token does not expire.
 pub fn of_bootstrap_token(secret: &Value) -> Option<Timestamp> {
     let is_token = secret.str_at(&["type"]) == BOOTSTRAP_TOKEN_TYPE;
     let stated = Some(secret.str_at(&["data", "expiration"])).filter(|stated| is_token && !stated.is_empty())?;

@@ -29,7 +29,7 @@ mod templates;
 
 use crate::rules::Strategy;
 
-/// Returns the strategy of a resource; resources without rules of their own get [`Strategy::DEFAULT`].
+/// Returns the strategy of a resource. Resources without rules of their own have [`Strategy::DEFAULT`].
 pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
     let strategy = match group {
         "" => self::core::strategy(resource),

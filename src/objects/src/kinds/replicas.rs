@@ -1,4 +1,4 @@
-//! Rules that the kinds which keep a number of pods share.
+//! Rules that kinds with a number of replicas share.
 
 use flotilla_proto::value::Value;
 
@@ -7,8 +7,8 @@ use super::templates;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::rules::{metadata, numbers, selector, shown};
 
-/// Checks the selector and the template of a Deployment or ReplicaSet. Errors of either name the kinds as the reference
-/// does: Deployments for the selector, ReplicaSets for the template.
+/// Checks the selector and the template of a Deployment or ReplicaSet. As in the reference, the errors about both kinds
+/// name Deployments for the selector and ReplicaSets for the template.
 pub fn validate_selector_and_template(spec: &Value, options: &Options, errors: &mut Errors) {
     let path = Path::root("spec");
     let own = spec.at(&["selector"]);

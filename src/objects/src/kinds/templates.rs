@@ -75,8 +75,8 @@ pub fn set_defaults(spec: &mut Map) {
 pub const STATUS_REPLICAS: Selectable =
     ("status.replicas", |object| object.int_at(&["status", "replicas"]).unwrap_or_default().to_string());
 
-/// Checks the template of a kind whose pods run for ever; `path` is the template's, `kind` the name of the kind in
-/// errors.
+/// Checks the template of a kind whose pods run forever. `path` is that of the template, `kind` is the name of the kind
+/// in errors.
 pub fn validate_endless(template: &Value, kind: &str, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     template::validate(template, path, options, errors);
     validate_endless_policy(template, kind, path, errors);

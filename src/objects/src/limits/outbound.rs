@@ -17,7 +17,7 @@ pub const OUTBOUND_PEERS: usize = 512;
 /// Concurrent requests to one other server; over HTTP/1.1 each has its own connection.
 pub const OUTBOUND_REQUESTS: usize = 256;
 
-/// Requests that wait for one of those to end; more fail at once.
+/// Requests that wait for another request to the same server to end; more fail at once.
 pub const OUTBOUND_WAITING: usize = 4_096;
 
 /// Idle connections that are kept to one other server, as by Go's clients of Kubernetes.

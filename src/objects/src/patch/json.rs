@@ -52,7 +52,7 @@ impl Verb {
 const ENDLESS: &str = "Request entity too large: the operations of the patch move too many values";
 
 impl Operations {
-    /// Reads a body as a list of operations. Returns with it the complaints of strict decoding.
+    /// Reads a body as a list of operations. Returns them with the complaints of strict decoding.
     ///
     /// # Errors
     /// 400 if the body is no list of operations, 413 if there are too many.
@@ -91,10 +91,10 @@ impl Operations {
         Ok((Self(operations), complaints))
     }
 
-    /// Reads a patch from another source than a client.
+    /// Reads the patch of a webhook.
     ///
     /// # Errors
-    /// The text is not a JSON patch. The error has the reference's words.
+    /// If the text is not a JSON patch. The error has the reference's words.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let parsed = parse_tracking(text).map_err(|error| error.to_string())?;
         if parsed.deep || parsed.overflow.is_some() {

@@ -19,7 +19,7 @@ enum Id {
 }
 
 impl Id {
-    /// Returns the identity that a value is. `None` for lists and maps.
+    /// Converts a value to an identity. Returns `None` for lists and maps.
     fn of(value: &Value) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
@@ -58,7 +58,7 @@ fn position(positions: &HashMap<Id, usize>, item: &Value, key: Option<&str>) -> 
 /// Merges a list of the patch into that of the target, by the rules of the field.
 ///
 /// # Errors
-/// The types of the items differ, a directive is invalid, or an item has no merge key.
+/// If the types of the items differ, a directive is invalid, or an item has no merge key.
 pub fn merge(
     target: Vec<Value>,
     patch: Vec<Value>,
@@ -96,7 +96,7 @@ pub fn merge(
 /// Carries out `$deleteFromPrimitiveList`: removes scalars from a list.
 ///
 /// # Errors
-/// The types of the items differ, or one is a list.
+/// If the types of the items differ, or one is a list.
 pub fn delete(
     target: Vec<Value>,
     gone: Vec<Value>,
@@ -107,7 +107,7 @@ pub fn delete(
         return Ok(target);
     }
     if are_maps(&target, &gone)? {
-        // A deletion list of maps is merged like any other.
+        // A deletion list of maps is merged like any other list.
         return merge(target, gone, schema, MergeRules { merge: true, ..rules });
     }
     let gone = positions(&gone, None);
@@ -117,7 +117,7 @@ pub fn delete(
 /// Merges two lists and arranges the items by `$setElementOrder`. At least one of the lists is present.
 ///
 /// # Errors
-/// The lists cannot be merged, or the order has items of another type.
+/// If the lists cannot be merged, or the order has items of another type.
 pub fn merge_ordered(
     target: Option<Vec<Value>>,
     patch: Option<Vec<Value>>,
@@ -146,7 +146,7 @@ pub fn merge_ordered(
 /// Checks that `$setElementOrder` has all items of the patch, in the same order.
 ///
 /// # Errors
-/// The orders differ, or an item has the wrong type.
+/// If the orders differ, or an item has the wrong type.
 pub fn check_order(patch: &[Value], order: &[Value], rules: MergeRules) -> Result<(), Error> {
     if patch.is_empty() || order.is_empty() {
         return Ok(());
@@ -183,7 +183,7 @@ fn same(a: &Value, b: &Value, key: Option<&str>) -> Result<bool, Error> {
     Ok(id(a)? == id(b)?)
 }
 
-/// Returns whether the items are maps. All items must have one type, and none may be a list.
+/// Returns whether the items are maps. `Err` if their types differ, if they are lists, or if there are none.
 fn are_maps(target: &[Value], patch: &[Value]) -> Result<bool, Error> {
     let mut items = target.iter().chain(patch);
     let Some(first) = items.next() else {

@@ -11,7 +11,7 @@ pub const INVALID: &str = "Invalid JSON Patch";
 /// Reads a body as a merge patch.
 ///
 /// # Errors
-/// 400 if it is neither an object nor, without `checked`, a list.
+/// 400 if it is not an object. Without `checked`, a list is allowed as well.
 pub fn read(body: Value, checked: bool) -> ApiResult<Value> {
     match body {
         Value::Object(_) => Ok(body),

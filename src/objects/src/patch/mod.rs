@@ -51,7 +51,7 @@ pub struct Patch {
     pub complaints: Vec<String>,
     /// Whether the body has numbers that a tree cannot hold and that were not decoded yet.
     pub has_holes: bool,
-    /// The operations with their values as text, if keys occur more than once in these.
+    /// The operations with their values as text, if keys occur more than once in the body.
     as_text: Option<json::Operations>,
 }
 
@@ -71,7 +71,7 @@ impl Patch {
     pub fn parse(format: Format, body: &[u8], checked: bool) -> ApiResult<Self> {
         let kept = |parsed: text::Parsed| match parsed {
             text::Parsed { deep: true, .. } => Err(text::Error::TooDeep),
-            // Operations and values that nothing reads before are decoded when the patch is applied.
+            // Nothing reads the numbers of other patches before they are applied, so they are decoded only then.
             text::Parsed { overflow: Some(number), .. }
                 if format == Format::Strategic || (format == Format::Merge && checked) =>
             {
@@ -87,7 +87,7 @@ impl Patch {
         })?;
         let has_holes = parsed.overflow.is_some();
         if format == Format::Strategic {
-            parsed.value.resolve_literals(); // this one is decoded before it is applied
+            parsed.value.resolve_literals(); // a strategic merge patch is decoded before it is applied
         }
         let mut complaints = match checked && !parsed.duplicates.is_empty() {
             true => complaints(&String::from_utf8_lossy(body), None),
@@ -114,7 +114,7 @@ impl Patch {
         Ok(Self { body: read, complaints, has_holes, as_text })
     }
 
-    /// Returns whether this is a strategic merge patch. Its result needs no kind.
+    /// Returns whether this is a strategic merge patch. The patched object then needs no `kind`.
     pub fn is_strategic(&self) -> bool {
         matches!(self.body, Body::Strategic(_))
     }
@@ -140,8 +140,8 @@ impl Patch {
     }
 
     /// Returns the patched object as text, if keys may occur in it more than once: the reference keeps the values of a
-    /// JSON patch as text, and decodes them with the patched object. `None` if that makes no difference, or an
-    /// operation looks into such a value.
+    /// JSON patch as text, and decodes them with the patched object. Returns `None` if that makes no difference, or if
+    /// an operation looks into such a value.
     pub fn text(&self, current: &Value) -> Option<String> {
         let operations = self.as_text.as_ref()?;
         let mut made = operations.apply(current.clone()).ok()?;
@@ -155,8 +155,8 @@ impl Patch {
         ApiError::invalid("", "", "", &[FieldError { kind: ErrorKind::Invalid, field, shown, detail }])
     }
 
-    /// Returns the error 422 for a result that cannot be decoded. It shows the part that cannot. `why` is the decoder's
-    /// complaint; a strategic merge replaces it where the reference has another text.
+    /// Returns the error 422 for a patched object that cannot be decoded. `why` is the decoder's complaint. The error
+    /// for a strategic merge has another text where the reference has one.
     pub fn undecodable(&self, of: Option<&Type>, current: &Value, patched: &Value, why: &str) -> ApiError {
         let (shown, detail) = match (&self.body, of) {
             (Body::Strategic(patch), Some(of)) => {
@@ -187,7 +187,7 @@ pub fn complaints(text: &str, of: Option<&Type>) -> Vec<String> {
     complaints
 }
 
-/// The error 422 with the reference's general text for patches that do not fit.
+/// Returns the error 422 with the reference's general text for patches that do not fit.
 fn rejected() -> ApiError {
     let message = "the server rejected our request due to an error in our request";
     ApiError { details: Some(Box::<Details>::default()), ..ApiError::new(422, "Invalid", message) }

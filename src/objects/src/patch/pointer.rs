@@ -116,7 +116,8 @@ pub(super) fn member_mut<'a>(container: &'a mut Value, key: &str) -> Option<&'a 
     }
 }
 
-/// Parses a segment as an index below `len`. Negative ones count from the end.
+/// Parses a segment as an index below `len`. Negative indices count from the end. Returns `None` if the segment is no
+/// such index.
 pub(super) fn index(segment: &str, len: usize) -> Option<usize> {
     let number: i64 = segment.parse().ok()?;
     let at = if number < 0 { usize::try_from(number + i64::try_from(len).ok()?) } else { usize::try_from(number) };

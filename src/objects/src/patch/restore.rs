@@ -54,7 +54,7 @@ fn holds_text(shape: &Shape) -> bool {
     matches!(shape, Shape::String { .. } | Shape::Bytes | Shape::Quantity)
 }
 
-/// Returns a number as an integer. `None` unless it is whole and fits 64 bits.
+/// Returns a number as an integer. Returns `None` unless it is whole and fits 64 bits.
 pub fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -113,7 +113,7 @@ fn check(shape: &Shape, value: &Value) -> Result<(), String> {
     }
 }
 
-/// Checks a value that decodes JSON by itself.
+/// Checks a value whose type in Go decodes JSON by itself.
 fn decoded(shape: &Shape, value: &Value) -> Result<(), String> {
     conform_scalar(shape, &mut value.clone()).map_err(|error| error.to_string())
 }

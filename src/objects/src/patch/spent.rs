@@ -1,5 +1,5 @@
-//! Computes what strategic merge leaves of its patch. The reference shows this rest when the result cannot be decoded.
-//! Merging removes directives from the patch, and the lists that they order.
+//! Computes the rest of its patch that strategic merge leaves. The reference shows this rest when the result cannot be
+//! decoded. Merging removes directives from the patch, and the lists that they order.
 
 use std::collections::{HashMap, HashSet};
 

@@ -112,7 +112,7 @@ impl<'a> Schema<'a> {
     /// Returns the schema and the rules of a member that is an object.
     ///
     /// # Errors
-    /// The values are no struct, or the struct has no such field.
+    /// If the values are no struct, or the struct has no such field.
     pub fn member(self, key: &str) -> Result<(Self, MergeRules), Error> {
         let field = self.field(key)?;
         Ok((Self::of(&field.shape), field.patch))
@@ -121,7 +121,7 @@ impl<'a> Schema<'a> {
     /// Returns the schema of the items of a member that is a list, and the rules of the member.
     ///
     /// # Errors
-    /// As for [`Schema::member`], or the field is no list, or a list of lists.
+    /// As for [`Schema::member`], or if the field is not a list, or a list of lists.
     pub fn items(self, key: &str) -> Result<(Self, MergeRules), Error> {
         let field = self.field(key)?;
         match &field.shape {
@@ -175,7 +175,8 @@ pub fn merge_map(mut target: Map, mut patch: Map, schema: Schema<'_>) -> Result<
     Ok(target)
 }
 
-/// Returns the name that follows a directive's prefix. The inner `None` means that no slash separates them.
+/// Returns the name that follows a directive's prefix. Returns `None` if the key does not have the prefix. The inner
+/// `None` means that no slash separates the prefix and the name.
 pub fn prefixed<'k>(key: &'k str, prefix: &str) -> Option<Option<&'k str>> {
     key.strip_prefix(prefix).map(|rest| rest.strip_prefix('/'))
 }
@@ -244,7 +245,7 @@ fn retain_keys(target: &mut Map, patch: &mut Map) -> Result<(), Error> {
     Ok(())
 }
 
-/// Carries out `$setElementOrder/x`: merges these lists and sorts their items into the stated order.
+/// Carries out `$setElementOrder/x`: merges the lists `x` and sorts their items into the stated order.
 fn set_element_orders(target: &mut Map, patch: &mut Map, schema: Schema<'_>) -> Result<(), Error> {
     if !patch.keys().any(|key| key.starts_with(ORDER_PREFIX)) {
         return Ok(());
@@ -276,7 +277,7 @@ fn set_element_orders(target: &mut Map, patch: &mut Map, schema: Schema<'_>) -> 
     Ok(())
 }
 
-/// Removes maps with a directive, at any depth. `None` when the value itself is one.
+/// Removes maps with a directive, at any depth. Returns `None` if the value itself is one.
 pub fn without_directives(value: Value) -> Option<Value> {
     match value {
         Value::Object(map) if map.contains_key(DIRECTIVE) => None,

@@ -69,7 +69,7 @@ fn missing_place(verb: &str, what: &str, path: &str) -> String {
     format!("{verb} operation does not apply: doc is missing {what}: {path}: {MISSING}")
 }
 
-/// Describes why a value cannot be added at a path. `None` if the container does not exist.
+/// Describes why a value cannot be added at a path. Returns `None` if the container does not exist.
 fn add_fault(document: &mut Value, path: &str) -> Option<String> {
     let place = Place::find(document, path).ok()?;
     let Value::Array(items) = &*place.container else { return Some("the document would be too deep".into()) };
@@ -80,8 +80,8 @@ fn add_fault(document: &mut Value, path: &str) -> Option<String> {
     })
 }
 
-/// Describes why the value at a path cannot be read or removed. Empty if it can. `None` if the container does not
-/// exist.
+/// Describes why the value at a path cannot be read or removed. The description is empty if it can. Returns `None` if
+/// the container does not exist.
 fn take_fault(document: &mut Value, path: &str, must_be: bool) -> Option<String> {
     let place = Place::find(document, path).ok()?;
     Some(match &*place.container {

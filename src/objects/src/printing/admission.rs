@@ -38,8 +38,8 @@ pub fn policy_binding(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     cells.extend([cell::name(object), policy, parameters(object.at(&["spec", "paramRef"])), cell::age(object, now)]);
 }
 
-/// Returns the cell of a policy's parameters: `namespace/name`, with `*` for a namespace that is unknown; else the
-/// selector.
+/// Returns the cell of a policy's parameters: `namespace/name`, with `*` if no namespace is stated. If no name is
+/// stated, returns the selector.
 fn parameters(reference: &Value) -> Value {
     let (namespace, name) = (reference.str_at(&["namespace"]), reference.str_at(&["name"]));
     let selector = reference.at(&["selector"]);

@@ -15,8 +15,8 @@ pub fn between(from: Timestamp, to: Timestamp) -> i64 {
     i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// Returns a span of nanoseconds with two or three significant figures, as Go's `duration.HumanDuration` prints it. Up
-/// to two seconds below zero count as clock skew and print as `0s`, more as `<invalid>`.
+/// Formats a number of nanoseconds with two or three significant figures, as Go's `duration.HumanDuration` does. Up to
+/// two seconds below zero count as clock skew and print as `0s`, more as `<invalid>`.
 pub fn human(nanos: i64) -> Str {
     let seconds = nanos / SECOND;
     if seconds < -1 {
@@ -68,7 +68,7 @@ fn push_number(number: i64, text: &mut Str) {
     text.push(char::from(b'0' + (number % 10) as u8));
 }
 
-/// Returns the time that a value states; `None` when it is not set.
+/// Returns the time that a value states. Returns `None` if it is not set.
 pub fn time(value: &Value) -> Option<Timestamp> {
     Timestamp::parse(value.as_str()?).ok().filter(|time| (time.seconds, time.nanos) != ZERO)
 }

@@ -20,7 +20,7 @@ const STATUSES: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 /// Name, reference, targets, min, max, replicas, age of an autoscaler in version 2 or 1.
 ///
 /// Version 1 has all metrics but one in annotations, which loses their order: callers that have the object in version 2
-/// should pass that one.
+/// should pass that version.
 pub fn autoscaler(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     let specs = object.list_at(&["spec", "metrics"]);
     let targets = if specs.is_empty() {
@@ -100,7 +100,7 @@ fn read(current: Option<&Value>, field: &str) -> String {
     current.map_or("<unknown>".into(), |current| amount(current.at(&[field])))
 }
 
-/// Returns a quantity in canonical form; annotations may hold others.
+/// Returns a quantity in canonical form, since annotations may hold it in another form.
 fn amount(value: &Value) -> String {
     let parsed = match value {
         Value::Str(text) => Quantity::parse(text).ok(),
@@ -175,7 +175,7 @@ fn status_of_1(status: &Value) -> Value {
     renamed(status, kind, field, "current", &names)
 }
 
-/// Returns a metric whose amounts stand under `part`, each under its new name.
+/// Returns a metric of version 2 with its amounts under `part`. `names` are their new and old names.
 fn renamed(metric: &Value, kind: &str, field: &str, part: &str, names: &[(&str, &str)]) -> Value {
     let source = metric.at(&[field]);
     if source.as_object().is_none() {

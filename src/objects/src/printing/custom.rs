@@ -12,7 +12,7 @@ use super::jsonpath::Path;
 use super::table::Rows;
 use crate::field::float;
 
-/// The columns of one version of a custom resource and the rows under them.
+/// The columns of one version of a custom resource, and the sources of their cells.
 #[derive(Debug, Clone)]
 pub struct CustomTable {
     /// The name, and the columns of the definition.
@@ -96,7 +96,7 @@ fn made(value: &Value, kind: Kind, now: Timestamp) -> Value {
     match (kind, value) {
         (Kind::String, value) => text(value).into(),
         (Kind::Integer, Value::Int(number)) => Value::Int(*number),
-        // Like Go's conversion, this one truncates the fraction; it also clamps the rest.
+        // Like Go's conversion, this one drops the fraction; unlike Go's, it clamps numbers that do not fit 64 bits.
         (Kind::Integer, Value::Float(number)) => Value::Int(number.get() as i64),
         (Kind::Number, Value::Int(number)) => Float::new(*number as f64).map_or(Value::Null, Value::Float),
         (Kind::Number, Value::Float(number)) => Value::Float(*number),

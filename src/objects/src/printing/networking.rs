@@ -60,7 +60,7 @@ pub fn ingress_class(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     ]);
 }
 
-/// Returns the name of a class, marked when it is the default one.
+/// Returns the name of a class, with a mark if it is the default class.
 pub fn name_or_default(object: &Value, is_default: bool) -> Value {
     let name = object.str_at(&["metadata", "name"]);
     if is_default { cell::join([name, " (default)"], "").into() } else { name.into() }

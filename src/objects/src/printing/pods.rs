@@ -111,7 +111,7 @@ fn readiness_gates(pod: &Value) -> Value {
     ratio(open, gates.len())
 }
 
-/// Restarts of a set of containers and the end of the last run before one of them.
+/// The restarts of a set of containers, and the end of the latest run before a restart.
 #[derive(Debug, Clone, Copy, Default)]
 struct Restarts {
     count: i64,
@@ -186,7 +186,7 @@ fn is_sidecar(container: &Value) -> bool {
 }
 
 impl Summary {
-    /// Counts the init containers up to the first that has not finished its part; returns whether there is one.
+    /// Counts the init containers up to the first that has not finished its part. Returns whether there is one.
     fn initialize(&mut self, pod: &Value, of_sidecars: &mut Restarts) -> bool {
         let specs = pod.list_at(&["spec", "initContainers"]);
         for (n, status) in pod.list_at(&["status", "initContainerStatuses"]).iter().enumerate() {
@@ -217,7 +217,7 @@ impl Summary {
         false
     }
 
-    /// Counts the containers proper; of several reasons the first container's wins.
+    /// Counts the ordinary containers. If several have a reason, that of the first one counts.
     fn run(&mut self, pod: &Value) {
         let mut is_running = false;
         let mut failure = None;
@@ -249,7 +249,7 @@ impl Summary {
     }
 }
 
-/// Returns whether any condition `Ready` is true, not the first one only.
+/// Returns whether any condition `Ready` is true, not only the first one.
 fn is_ready(pod: &Value) -> bool {
     pod.list_at(&["status", "conditions"])
         .iter()

@@ -10,7 +10,7 @@ use super::{
     workloads,
 };
 
-/// The printer of kinds that show only the time of creation.
+/// The printer of kinds that show only name and time of creation.
 const PLAIN: Printer = Printer { null_when_empty: true, ..Printer::of(config::name_and_creation) };
 
 const POD: Printer = Printer { completion: pods::completion, reads: pods::READS, ..Printer::of(pods::pod) };
@@ -92,15 +92,15 @@ const WITHOUT_STATUS: [(&str, &str); 3] = [
     ("resource.k8s.io", "resourceclaims"),
 ];
 
-/// Returns the printer of a built-in resource, for objects of any version. `None` if the resource has no table, which
-/// is answered with 406.
+/// Returns the printer of a built-in resource, for objects of any version. Returns `None` if the resource has no table;
+/// the server then answers with 406.
 pub fn printer(group: &str, resource: &str) -> Option<&'static Printer> {
     let at = PRINTERS.binary_search_by(|(g, r, _)| (*g, *r).cmp(&(group, resource))).ok()?;
     Some(&PRINTERS[at].2)
 }
 
-/// Returns the printer of a subresource: that of the resource, except for `scale`. `None` if the subresource has no
-/// table.
+/// Returns the printer of a subresource: that of the resource, except for `scale`. Returns `None` if the subresource
+/// has no table.
 pub fn subresource_printer(group: &str, resource: &str, subresource: &str) -> Option<&'static Printer> {
     match subresource {
         "status" if !WITHOUT_STATUS.contains(&(group, resource)) => printer(group, resource),

@@ -24,8 +24,8 @@ pub fn labels(labels: Option<&Map>) -> Value {
     text.into()
 }
 
-/// Formats a `metav1.LabelSelector` as requests state selectors; empty if it selects everything or nothing; `None` if
-/// it is invalid.
+/// Formats a `metav1.LabelSelector` as requests state selectors. The text is empty if it selects everything or nothing.
+/// Returns `None` if it is invalid.
 pub fn text(selector: &Value) -> Option<Str> {
     let mut requirements: Vec<(&str, Str)> = Vec::new();
     for (key, value) in selector.map_at(&["matchLabels"]).into_iter().flat_map(Map::iter) {

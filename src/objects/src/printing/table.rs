@@ -31,12 +31,12 @@ pub trait Rows: Sync {
     /// Appends the cells of an object's row.
     fn cells(&self, object: &Value, now: Timestamp, cells: &mut Vec<Value>);
 
-    /// Returns the row's condition, if it has one.
+    /// Returns the condition of an object's row. Returns `None` if it has none.
     fn completion(&self, _object: &Value) -> Option<Completion> {
         None
     }
 
-    /// Returns the order of rows; `None` for that of keys.
+    /// Returns the order of rows. Returns `None` if they are in the order of keys.
     fn order(&self) -> Option<fn(&Value, &Value) -> Ordering> {
         None
     }
@@ -68,7 +68,7 @@ pub struct Printer {
     pub row: Row,
     /// The row's condition.
     pub completion: fn(&Value) -> Option<Completion>,
-    /// The order of rows; `None` for that of keys.
+    /// The order of rows. `None` if they are in the order of keys.
     pub order: Option<fn(&Value, &Value) -> Ordering>,
     /// Whether a list without items has `rows: null`.
     pub null_when_empty: bool,
@@ -197,7 +197,7 @@ pub struct Table<'a> {
     now: Timestamp,
     cells: Vec<Value>,
     is_empty: bool,
-    /// Whether columns have been written, which in a watch only the first event does.
+    /// Whether columns have been written. In a watch, usually only the first event has them.
     has_columns: bool,
 }
 

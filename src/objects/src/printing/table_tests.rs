@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 use super::registry::{SCALE_COLUMNS, printer, subresource_printer};
 use super::table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};
 
-/// One line per row: an object, the cells and conditions that Kubernetes answered, and when it did.
+/// One line per row: an object, the cells and conditions that Kubernetes answered, and the time of the answer.
 const RECORDED: &str = include_str!("testdata/cells.jsonl");
 
 fn printer_of(line: &Value) -> &'static Printer {
@@ -30,8 +30,8 @@ fn text(out: &[u8]) -> &str {
     std::str::from_utf8(out).unwrap()
 }
 
-/// Version 1 loses the order of an autoscaler's metrics and which amounts are missing; Kubernetes prints what it
-/// stored.
+/// Returns whether a line has an autoscaler of version 1 whose row differs: version 1 loses the order of metrics and
+/// which amounts are missing, but Kubernetes prints the stored object.
 fn is_lossy(line: &Value) -> bool {
     let object = line.at(&["object"]);
     let name = object.str_at(&["metadata", "name"]);

@@ -13,7 +13,7 @@ const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8
 const NO_BLOCK: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 const NO_INTERFACE: &str = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
 
-/// Parses an address; decimal parts may have leading zeros. `None` if the text is no address.
+/// Parses an address. Decimal parts may have leading zeros. Returns `None` if the text is no address.
 pub fn parse_sloppy(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse::<IpAddr>() {
         return Some(address);
@@ -54,7 +54,7 @@ pub fn is_v4(address: IpAddr) -> bool {
     }
 }
 
-/// Returns the family of an address in a text, as `ipFamilies` names it; `None` if the text is no address.
+/// Returns the family of an address in a text, as `ipFamilies` names it. Returns `None` if the text is no address.
 pub fn family(text: &str) -> Option<&'static str> {
     parse_sloppy(text).map(|address| if is_v4(address) { "IPv4" } else { "IPv6" })
 }
@@ -63,7 +63,7 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
 
-/// Checks an address of an old field; returns it if it could be parsed.
+/// Checks an address of an old field. Texts in `old` are valid.
 pub fn check_legacy(path: &Path<'_>, text: &str, old: &[Value], errors: &mut Errors) {
     if !old.iter().any(|value| value.as_str() == Some(text)) {
         check_strict(path, text, errors);
@@ -95,7 +95,7 @@ pub fn check_address(path: &Path<'_>, text: &str, errors: &mut Errors) {
     }
 }
 
-/// A block of addresses: any address in it, and how many leading bits it fixes.
+/// A block of addresses with the same leading bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     /// An address in the block, as it was written.
@@ -105,7 +105,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Parses `address/bits`; numbers may have leading zeros.
+    /// Parses `address/bits`. Numbers may have leading zeros. Returns `None` if the text is no block.
     pub fn parse_sloppy(text: &str) -> Option<Self> {
         let (address, bits) = text.split_once('/')?;
         let address = parse_sloppy(address)?;
@@ -162,14 +162,14 @@ impl Block {
     }
 }
 
-/// Checks a block of an old field.
+/// Checks a block of an old field. Texts in `old` are valid.
 pub fn check_block_legacy(path: &Path<'_>, text: &str, old: &[Value], errors: &mut Errors) {
     if !old.iter().any(|value| value.as_str() == Some(text)) {
         check_block_strict(path, text, errors);
     }
 }
 
-/// Returns whether a text is a block if leading zeros are ignored.
+/// Returns whether the text of a block has numbers with leading zeros.
 fn has_leading_zeros(text: &str) -> bool {
     let (address, bits) = text.split_once('/').unwrap_or((text, ""));
     address.parse::<IpAddr>().is_err() || (bits.len() > 1 && bits.starts_with('0'))
@@ -202,7 +202,7 @@ pub fn check_block(path: &Path<'_>, text: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks an interface's address with the length of its network.
+/// Checks the address of an interface with the length of its network prefix.
 pub fn check_interface(path: &Path<'_>, text: &str, errors: &mut Errors) {
     let Some(block) = Block::parse_sloppy(text) else {
         errors.invalid_str(path, text, NO_INTERFACE);

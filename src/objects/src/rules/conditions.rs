@@ -50,7 +50,7 @@ pub fn validate(conditions: &[Value], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Adds a condition or replaces the one of its type, and keeps the transition time if the status stays the same.
+/// Adds a condition or replaces the one of its type. Keeps the transition time if the status stays the same.
 pub fn set(object: &mut Value, mut condition: Value) {
     let path = ["status", "conditions"];
     if object.at(&path).as_array().is_none() {

@@ -1,4 +1,4 @@
-//! Sets defaults in objects. As in Go, it depends on the form of a field whether its zero value counts as unset.
+//! Sets defaults in objects. As in Go, the form of a field decides whether its zero value counts as unset.
 
 use flotilla_proto::value::{Map, Value};
 
@@ -22,7 +22,7 @@ pub fn plain(object: &mut Map, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// Returns the items of a list for changing them; empty if there is no such list.
+/// Returns the items of a list for changing them. Returns no items if there is no such list.
 pub fn items<'a>(object: &'a mut Map, key: &str) -> &'a mut [Value] {
     object.get_mut(key).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
 }
@@ -32,12 +32,12 @@ pub fn objects<'a>(object: &'a mut Map, key: &str) -> impl Iterator<Item = &'a m
     items(object, key).iter_mut().filter_map(Value::as_object_mut)
 }
 
-/// Returns a nested object for changing it; `None` if it is absent.
+/// Returns a nested object for changing it. Returns `None` if it is absent or no object.
 pub fn object<'a>(object: &'a mut Map, key: &str) -> Option<&'a mut Map> {
     object.get_mut(key).and_then(Value::as_object_mut)
 }
 
-/// Returns a nested object for changing it; adds it if it is absent. `None` if the member is no object.
+/// Returns a nested object for changing it. Adds it if it is absent. Returns `None` if the member is no object.
 pub fn object_or_new<'a>(object: &'a mut Map, key: &str) -> Option<&'a mut Map> {
     let place = object.entry(key);
     if place.is_null() {

@@ -65,9 +65,8 @@ pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Message
     if prefix { form(&names::without_trailing_dash(name)) } else { form(name) }
 }
 
-/// Checks the metadata of an update. In the reference, both the generic rules and the kind's rules check metadata, so
-/// clients see each cause twice; this function runs before the kind's rules and adds both. `known_finalizers` is that
-/// of [`Strategy`](super::Strategy).
+/// Checks the metadata of an update. In the reference, the generic rules check it, and for most kinds also the kind's
+/// own rules, so that clients see a cause twice. This function runs before the kind's rules and adds both causes.
 pub fn validate_update(strategy: &Strategy, namespaced: bool, object: &Value, old: &Value, errors: &mut Errors) {
     let (metadata, old) = (object.at(&["metadata"]), old.at(&["metadata"]));
     validate_at(NameRule::PathSegment, namespaced, metadata, &METADATA, errors);
@@ -98,14 +97,15 @@ pub fn take_repeated(object: &Value, old: &Value, errors: &mut Errors) -> Errors
     taken.into()
 }
 
-/// Repeats the checks of [`validate_create`], for kinds whose rules of update repeat them. Costs nothing if there was
-/// no error, because nothing has changed since [`validate_update`].
+/// Repeats the checks of [`validate_create`], for kinds whose rules of update repeat them. Skips them if there was no
+/// error and there is no `generateName`: the name is that of the stored object, and [`validate_update`] has checked the
+/// rest.
 pub fn validate_again(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     validate_again_generic(rule, namespaced, object, errors);
     validate_finalizer_names(object, errors);
 }
 
-/// As [`validate_again`], for kinds that accept finalizers that the server does not know.
+/// As [`validate_again`], for kinds that accept finalizers which the server does not know.
 pub fn validate_again_generic(rule: NameRule, namespaced: bool, object: &Value, errors: &mut Errors) {
     if !errors.is_empty() || !object.str_at(&["metadata", "generateName"]).is_empty() {
         validate_create(rule, namespaced, object, errors);
@@ -266,8 +266,8 @@ pub fn validate_field_manager(manager: &str, path: &Path<'_>, errors: &mut Error
     }
 }
 
-/// Returns what Go's `unicode.IsPrint` returns: false for controls, spaces other than the ASCII one, and format
-/// characters.
+/// Returns whether Go's `unicode.IsPrint` is true for a character: false for controls, spaces other than the ASCII one,
+/// and format characters.
 pub fn printable(c: char) -> bool {
     let format = matches!(c, '\u{ad}' | '\u{600}'..='\u{605}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}');

@@ -19,7 +19,7 @@ const RENAMED: [(&str, &str); 8] = [
     ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
 ];
 
-/// Returns the warning about a node label that has been renamed; `None` for other labels.
+/// Returns the warning about a node label that has been renamed. Returns `None` for other labels.
 pub fn deprecation(label: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(old, _)| *old == label).map(|(_, why)| *why)
 }

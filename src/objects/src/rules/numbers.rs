@@ -55,14 +55,14 @@ pub fn int_or_percent(path: &Path<'_>, value: &Value, errors: &mut Errors) {
     }
 }
 
-/// Returns the number in a percentage; `None` if the value is no valid percentage.
+/// Returns the number in a percentage. Returns `None` if the value is no valid percentage.
 fn percentage(value: &Value) -> Option<i64> {
     let digits = value.as_str()?.strip_suffix('%')?;
     let valid = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     valid.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// Returns the number in a number or percentage; other texts are parsed as numbers, and count as zero if that fails.
+/// Returns the number in a number or percentage. Parses other texts as numbers; returns zero if that fails.
 pub fn amount(value: &Value) -> i64 {
     let plain = || value.as_str().and_then(|text| text.parse().ok());
     value.as_int().or_else(|| percentage(value)).or_else(plain).unwrap_or(0)

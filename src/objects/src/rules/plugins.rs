@@ -1,4 +1,4 @@
-//! Which admission plugins concern a resource. A resource keeps this, so that a write looks up no plugin.
+//! The admission plugins that concern a resource. Each resource keeps them, so that a write need not look them up.
 
 use flotilla_proto::schema::Text;
 
@@ -75,8 +75,8 @@ pub struct Concerned {
 }
 
 impl Concerned {
-    /// Returns the steps of a subresource, or of the object itself if that is empty. A subresource that the resource
-    /// does not have has no steps.
+    /// Returns the steps of a subresource, or of the object itself if `subresource` is empty. Returns `None` if the
+    /// resource does not have the subresource.
     pub fn of(&self, subresource: &str) -> Option<&ByOperation> {
         match subresource {
             "" => Some(&self.own),

@@ -67,7 +67,8 @@ pub fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Returns the VolumeAttributesClasses that a claim or volume has, had, or is to get.
+/// Returns the VolumeAttributesClasses of a claim or volume: the wanted one, the current one, and the one to which a
+/// controller is changing it.
 pub fn attribute_classes(user: &Value) -> impl Iterator<Item = &str> {
     let paths: [&[&str]; 3] = [
         &["spec", "volumeAttributesClassName"],
@@ -91,7 +92,7 @@ fn pod_uses_claim(pod: &Value, claim: &Value) -> bool {
     if pod.str_at(&["spec", "nodeName"]).is_empty() {
         return false;
     }
-    // The kubelet has finished with this pod, and only other finalizers keep it; they may wait for the claim to go.
+    // If the kubelet has finished with the pod, only finalizers keep the pod. They may wait until the claim is gone.
     let metadata = pod.at(&["metadata"]);
     let is_over = !metadata.at(&["deletionTimestamp"]).is_null()
         && metadata.int_at(&["deletionGracePeriodSeconds"]).is_some_and(|seconds| seconds == 0);

@@ -8,7 +8,7 @@ use crate::field::{Errors, Path};
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// Returns whether a selector is valid; an absent one is, and selects nothing.
+/// Returns whether a selector is valid. An absent one is valid, and selects nothing.
 pub fn is_understood(selector: &Value) -> bool {
     let value = |value: &Value| names::label_value(value.as_str().unwrap_or("")).is_empty();
     let key = |key: &str| names::qualified_name(key).is_empty();
@@ -36,7 +36,7 @@ pub fn required(selector: &Value, kind: &str, path: &Path<'_>, errors: &mut Erro
     }
 }
 
-/// Checks that a valid selector selects the labels of a template; `path` is the template's.
+/// Checks that a valid selector selects the labels of a template. `path` is that of the template.
 pub fn matches_template(selector: &Value, template: &Value, path: &Path<'_>, errors: &mut Errors) {
     let own = template.at(&["metadata", "labels"]);
     if !labels::selects_everything(selector) && !labels::selector_matches(selector, own.as_object()) {

@@ -74,14 +74,14 @@ pub struct Strategy {
     pub returns_deleted: bool,
     /// The kind's default for dependents.
     pub dependents: Dependents,
-    /// The grace period of deletions; `None` if objects are removed at once.
+    /// The grace period of deletions. `None` if objects are removed at once.
     pub grace_seconds: Option<GraceSeconds>,
-    /// The message for a field that `fieldSelector` may not name; `None` for the general one.
+    /// The message for a field that `fieldSelector` may not name. `None` stands for the general message.
     pub unknown_field: Option<fn(&str) -> String>,
     /// Sets the defaults of the kind in a decoded object. Runs on every body and on every result of a patch, before
     /// validation; must be idempotent.
     pub default: fn(object: &mut Value),
-    /// Sets missing times to that of the write, `now`. Runs whenever `default` does, after it.
+    /// Sets missing times to the time of the write, `now`. Runs whenever `default` does, after it.
     pub default_times: fn(object: &mut Value, now: Timestamp),
     /// Replaces `default` for objects that a client sent in another version than the stored one, after conversion.
     /// `default` then runs after validation and sets the rest. `None` if `default` fits them, too.
@@ -154,13 +154,14 @@ impl Strategy {
 }
 
 impl Strategy {
-    /// Sets the defaults of the kind, also those times that are `now` by default.
+    /// Sets the defaults of the kind, and the times that are `now` by default.
     pub fn set_defaults(&self, object: &mut Value, now: Timestamp) {
         (self.default)(object);
         (self.default_times)(object, now);
     }
 
-    /// Returns the rules of a subresource that changes the object itself; `None` if the kind has no such subresource.
+    /// Returns the rules of a subresource that changes the object itself. Returns `None` if the kind has no such
+    /// subresource.
     pub fn subresource(&self, name: &str) -> Option<&'static Subresource> {
         self.subresources.iter().find(|(known, _)| *known == name).map(|(_, rules)| rules)
     }

@@ -7,7 +7,7 @@ use super::check::{Outcome, Walk};
 use crate::field::quote;
 
 impl Walk<'_> {
-    /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Unchanged values get no leniency in them.
+    /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Their schemas check unchanged values as strictly as changed ones.
     pub(super) fn alternatives(&mut self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
         if !rules.any_of().is_empty() {
             let found = self.best(rules.any_of(), value, true);
@@ -55,8 +55,8 @@ impl Walk<'_> {
         self.tell(out, || self.remark(format!("{} {why}", quote(&self.path))));
     }
 
-    /// Counts the alternatives that hold. Returns with them the outcome of the first that holds. If none holds, returns
-    /// the outcome of the one that passes the most checks.
+    /// Counts the alternatives that hold, up to the first one if `first_only`. Returns the count and the outcome of the
+    /// first that holds. If none holds, returns the outcome of the one that passes the most checks.
     fn best(&mut self, schemas: &[Structural], value: &Value, first_only: bool) -> Alternatives {
         let mut found = Alternatives { valid: 0, best: Outcome::default() };
         for (index, schema) in schemas.iter().enumerate() {

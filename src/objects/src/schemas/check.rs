@@ -22,7 +22,7 @@ use crate::field::{ErrorKind, ErrorSize, Errors, FieldError, Path, quote, shown_
 pub struct CheckedValue<'a> {
     /// The value.
     pub value: &'a Value,
-    /// The value before the change. Errors of unchanged parts are dropped. `None` when the object is new.
+    /// The value before the change. Errors of unchanged parts are dropped. `None` if the object is new.
     pub old: Option<&'a Value>,
     /// The path of the value within its object; empty for whole objects.
     pub at: &'a str,
@@ -80,7 +80,7 @@ impl Walk<'_> {
         outcome
     }
 
-    /// Notes that a check failed. Adds its error unless the errors already have the size that is allowed.
+    /// Records that a check failed. Adds its error unless the errors already have the size that is allowed.
     pub(super) fn tell(&self, out: &mut Outcome, error: impl FnOnce() -> FieldError) {
         out.is_broken = true;
         let mut size = self.size.get();
@@ -181,7 +181,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Checks the lengths and the pattern, and reports the first that does not hold; then checks the format.
+    /// Checks the lengths and the pattern, and reports the first of them that does not hold. Then checks the format.
     fn string(&self, rules: &ValueValidations, format: &str, text: &str, out: &mut Outcome) {
         let length = text.chars().count() as i64;
         let invalid = |what: String| self.error(ErrorKind::Invalid, quote(text), &what);
@@ -329,7 +329,7 @@ fn mismatch<'a>(schema: &Structural, format: &'a str, value: &Value) -> Option<(
     if !matches!(value, Value::Str(_) | Value::Array(_)) {
         return (!fits).then_some((format, native));
     }
-    // Where a schema of strings has a format, strings and arrays are not compared with its type.
+    // If a schema of strings has a format, strings and arrays are not compared with the type of the schema.
     let numeric = takes(schema, ValueType::Number) || takes(schema, ValueType::Integer);
     (numeric && !fits).then_some((wanted, of.name()))
 }

@@ -25,13 +25,13 @@ pub struct OldItems<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Pairs a member of both values. `None` if one of them or the schema does not have it.
+    /// Pairs a member of both values. Returns `None` if one of them or the schema does not have it.
     pub fn member(self, name: &str) -> Option<Self> {
         let (new, old) = (self.new.get(name)?, self.old.get(name)?);
         Some(Self { schema: self.schema.member(name)?, new, old })
     }
 
-    /// Returns the old items of a list. `None` unless the list has the type `map` and states keys.
+    /// Returns the old items of a list. Returns `None` unless the list has the type `map` and states keys.
     pub fn items(self) -> Option<OldItems<'a>> {
         let (Value::Array(_), Value::Array(old)) = (self.new, self.old) else { return None };
         if self.schema.list_type != Some(ListType::Map) || self.schema.list_map_keys().is_empty() {
@@ -64,14 +64,14 @@ impl<'a> Pair<'a> {
 }
 
 impl<'a> OldItems<'a> {
-    /// Pairs a new item with the old item that has the same keys. `None` if no old item has them.
+    /// Pairs a new item with the old item that has the same keys. Returns `None` if no old item has them.
     pub fn pair(&self, item: &'a Value) -> Option<Pair<'a>> {
         let old = self.by_key.get(&key(self.schema, item)?)?;
         Some(Pair { schema: self.schema.items.as_deref()?, new: item, old })
     }
 }
 
-/// Encodes the keys of an item. `None` if a key is missing or is no scalar.
+/// Encodes the keys of an item. Returns `None` if a key is missing or is no scalar.
 fn key(schema: &Structural, item: &Value) -> Option<Vec<u8>> {
     let map = item.as_object()?;
     let mut spelled = Vec::new();

@@ -64,7 +64,7 @@ static SSN: LazyLock<Regex> = LazyLock::new(|| regex("^[0-9]{3}[- ]?[0-9]{2}[- ]
 
 #[expect(clippy::expect_used, reason = "a fixed pattern, compiled in a test")]
 fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("the pattern is one")
+    Regex::new(pattern).expect("the pattern is valid")
 }
 
 fn find(format: &str) -> Option<&'static Format> {
@@ -78,7 +78,7 @@ fn find(format: &str) -> Option<&'static Format> {
     FORMATS.binary_search_by(|known| known.name.cmp(name)).ok().map(|at| &FORMATS[at])
 }
 
-/// Returns the format of a schema. Empty if the schema states none, or one that is not checked.
+/// Returns the format of a schema. Returns the empty text if the schema states none, or one that is not checked.
 pub fn checked(schema: &Structural) -> &str {
     let format = schema.rules().format();
     let known = !format.is_empty()
@@ -97,7 +97,7 @@ pub fn is_of_strings(format: &str) -> bool {
     !format.is_empty() && find(format).is_some()
 }
 
-/// Returns whether a string has the format. Unknown formats hold for every string.
+/// Returns whether a string has the format. Returns true for unknown formats.
 pub fn holds(format: &str, text: &str) -> bool {
     find(format).is_none_or(|format| (format.holds)(text))
 }

@@ -1,6 +1,6 @@
 //! Formats for which a pattern is not enough.
 
-/// An e-mail address, alone or in angle brackets behind a name.
+/// Returns whether a text is an e-mail address, alone or in angle brackets behind a name.
 pub fn is_email(text: &str) -> bool {
     let text = text.trim_matches([' ', '\t']);
     match text.strip_suffix('>').and_then(|rest| rest.split_once('<')) {
@@ -9,7 +9,7 @@ pub fn is_email(text: &str) -> bool {
     }
 }
 
-/// Words or quoted text before an address.
+/// Returns whether a text is a name before an address: words, or quoted text.
 fn is_phrase(name: &str) -> bool {
     let name = name.trim_matches([' ', '\t']);
     is_quoted(name)
@@ -46,7 +46,7 @@ fn is_quoted(text: &str) -> bool {
     true
 }
 
-/// A hardware address of 6, 8 or 20 bytes, in pairs or fours of hexadecimal digits.
+/// Returns whether a text is a hardware address of 6, 8 or 20 bytes, in pairs or fours of hexadecimal digits.
 pub fn is_mac(text: &str) -> bool {
     let parts = |separator: char, digits: usize| {
         let parts: Vec<&str> = text.split(separator).collect();
@@ -56,7 +56,7 @@ pub fn is_mac(text: &str) -> bool {
     parts(':', 2) || parts('-', 2) || parts('.', 4)
 }
 
-/// A credit card number. Characters between its digits are ignored.
+/// Returns whether a text is the number of a credit card. Characters between its digits are ignored.
 pub fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
     let prefix = |length: usize| digits.iter().take(length).fold(0, |number, digit| number * 10 + u32::from(*digit));
@@ -91,7 +91,7 @@ fn book_number(text: &str) -> Vec<u8> {
     text.bytes().filter(|byte| !matches!(byte, b'\t' | b'\n' | 0xc | b'\r' | b' ' | b'-')).collect()
 }
 
-/// An ISBN of ten digits, the last of which may be an X.
+/// Returns whether a text is an ISBN of ten digits, the last of which may be an X.
 pub fn is_isbn10(text: &str) -> bool {
     let signs = book_number(text);
     let value = |(at, sign): (usize, &u8)| match sign {
@@ -106,7 +106,7 @@ pub fn is_isbn10(text: &str) -> bool {
     })
 }
 
-/// An ISBN of thirteen digits.
+/// Returns whether a text is an ISBN of thirteen digits.
 pub fn is_isbn13(text: &str) -> bool {
     let signs = book_number(text);
     let weights = [1, 3].into_iter().cycle();
@@ -115,13 +115,13 @@ pub fn is_isbn13(text: &str) -> bool {
         && weights.zip(&signs).map(|(weight, sign)| weight * u32::from(sign - b'0')).sum::<u32>().is_multiple_of(10)
 }
 
-/// Returns the digits of a UUID that state its version and its variant.
+/// Returns the digits of a UUID that state its version and its variant. Returns `None` if the text is too short.
 fn uuid_digits(text: &str) -> Option<(char, char)> {
     let mut digits = text.chars().filter(|c| *c != '-').skip(12);
     Some((digits.next()?, digits.nth(3)?))
 }
 
-/// Returns the version of a UUID. `None` if the text is too short.
+/// Returns the version of a UUID. Returns `None` if the text is too short.
 pub fn uuid_version(text: &str) -> Option<char> {
     uuid_digits(text).map(|(version, _)| version)
 }
@@ -131,7 +131,7 @@ pub fn is_random_uuid(text: &str, of: char) -> bool {
     uuid_digits(text).is_some_and(|(version, variant)| version == of && "89abAB".contains(variant))
 }
 
-/// A label in lower case.
+/// Returns whether a text is a label in lower case.
 pub fn is_short_name(text: &str) -> bool {
     let is_sign = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends = text.bytes().next().is_some_and(is_sign) && text.bytes().next_back().is_some_and(is_sign);

@@ -1,8 +1,8 @@
-//! Objects against the schemas of their definitions.
+//! Validates objects against the schemas of their definitions.
 //!
-//! [`flotilla_proto::structural`] has the schemas. This module validates objects by them, with the errors of the
-//! reference in the same order and words. Where the reference visits members in random order, members of a schema are
-//! visited by name, and members of an object in their own order.
+//! [`flotilla_proto::structural`] has the schemas. The errors are those of the reference, in the same order and words.
+//! Where the reference visits members in random order, members of a schema are visited by name, and members of an
+//! object in their own order.
 
 mod alternatives;
 pub mod check;

@@ -23,7 +23,7 @@ pub fn is_whole(number: f64) -> bool {
     number == below || below > 0.0 && (number - below) / (number + below) < 1e-9
 }
 
-/// A bound, with its names in messages.
+/// A bound, with the words for it in messages.
 struct Bound<'a> {
     name: &'a str,
     limit: f64,
@@ -43,7 +43,7 @@ impl Walk<'_> {
     /// Checks range, multiples and bounds.
     pub(super) fn number(&self, schema: &Structural, format: &str, value: &Value, out: &mut Outcome) {
         let of = schema.of.filter(|of| !schema.int_or_string && matches!(of, ValueType::Integer | ValueType::Number));
-        // Reports a number out of range. Returns whether it is.
+        // Reports a number that is out of range. Returns whether it is out of range.
         let range = |name: &str, in_range: bool, out: &mut Outcome| {
             let of = of.map_or("", ValueType::name);
             let form =
@@ -117,8 +117,8 @@ impl Number {
         }
     }
 
-    /// Converts a bound to the type of the number. A bound beyond all integers becomes the least of them, as the
-    /// reference's processor converts it.
+    /// Converts a bound to the type of the number. A bound beyond all integers becomes the least integer, as on the
+    /// processor of the reference.
     #[expect(clippy::cast_possible_truncation, reason = "bounds of integers are truncated")]
     fn like(self, bound: f64) -> Self {
         match self {

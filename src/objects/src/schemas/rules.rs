@@ -21,7 +21,8 @@ const NOT_ASKED: &str = "some validation rules were not checked because the obje
 pub struct CelRules(Arc<OnceLock<Option<Validator>>>);
 
 impl CelRules {
-    /// Returns the compiled rules of a schema. Compiles them on the first call. `None` if the schema has no rules.
+    /// Returns the compiled rules of a schema. Compiles them on the first call. Returns `None` if the schema has no
+    /// rules.
     pub fn compiled(&self, published: &ObjectText) -> Option<&Validator> {
         self.0.get_or_init(|| validator(&published.parse(), true)).as_ref()
     }
@@ -47,7 +48,8 @@ impl CelRules {
     }
 }
 
-/// Compiles the rules of a schema. `is_resource` says whether it describes a whole object or a value within one.
+/// Compiles the rules of a schema. `is_resource` says whether the schema describes a whole object or a value within
+/// one.
 fn validator(stated: &Value, is_resource: bool) -> Option<Validator> {
     with_room(|| Validator::at(&Schema::of(stated), is_resource))
 }

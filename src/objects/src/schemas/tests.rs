@@ -12,7 +12,7 @@ fn parse(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
 }
 
-/// A schema of objects with this `spec`.
+/// Returns the schema of objects with this `spec`.
 fn of_spec(spec: &str) -> Structural {
     Structural::of(&parse(&format!(r#"{{"type": "object", "properties": {{"spec": {spec}}}}}"#)))
 }

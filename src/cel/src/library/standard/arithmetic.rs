@@ -79,8 +79,8 @@ fn duration<'a>(nanos: Option<i64>) -> Outcome<Value<'a>> {
     nanos.map(|nanos| Value::Duration(Duration::new(nanos))).ok_or(INT_OVERFLOW)
 }
 
-/// Returns the error of an operator about operands that it does not accept: about the first one, that its type has no
-/// such operator.
+/// Returns the error about operands that an operator does not accept. If it does not take the type of the first one,
+/// the error is that this type has no such operator.
 fn unfit<'a>(name: &str, arguments: &[Value<'a>], takes: impl Fn(&Value<'a>) -> bool) -> Outcome<Value<'a>> {
     match arguments.first() {
         Some(first) if takes(first) => Err(Error::no_such_overload()),

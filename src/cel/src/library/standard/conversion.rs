@@ -120,7 +120,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     i64::try_from(nanos).ok().map(Duration::new)
 }
 
-/// Parses one number with its unit; returns nanoseconds and the rest.
+/// Parses one number with its unit. Returns nanoseconds, and the text after it. `None` if the text is malformed.
 fn read_amount(text: &str) -> Option<(u64, &str)> {
     let digits = |text: &str| text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     let (whole, mut rest) = text.split_at(digits(text));

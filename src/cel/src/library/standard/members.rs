@@ -44,8 +44,8 @@ fn is_in<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     }
 }
 
-/// Returns whether an item of the list equals the value. `Err` with an error of comparison only if no item is equal and
-/// the list is one of a schema.
+/// Returns whether an item of the list equals the value. `Err` is the first error of a comparison, but only if no item
+/// is equal and the list belongs to a schema.
 fn contains<'a>(list: &List<'a>, value: &Value<'a>) -> Outcome<bool> {
     let mut error = None;
     for item in list.iter() {

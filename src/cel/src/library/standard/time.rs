@@ -1,4 +1,4 @@
-//! Functions of timestamps and durations: parts of a time of day, in UTC or in a time zone.
+//! Functions of timestamps and durations: parts of a date and time, in UTC or in a time zone.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp as Instant, Zoned};
@@ -86,7 +86,8 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
-/// Returns a part of a time of day.
+/// Returns a part of a timestamp, or a duration in units of `span` nanoseconds. `span` is `None` if there is no such
+/// unit of durations.
 fn part<'a>(arguments: &[Value<'a>], of: impl Fn(&Zoned) -> i64, span: Option<i64>) -> Outcome<Value<'a>> {
     let (time, zone) = match arguments {
         [Value::Timestamp(time)] => (*time, TimeZone::UTC),
@@ -127,7 +128,7 @@ fn shifted(time: Timestamp, zone: &str, hours: &str, minutes: &str) -> Outcome<T
     Ok(Timestamp::new(time.seconds().saturating_add(minutes.saturating_mul(60)), i64::from(time.nanos())))
 }
 
-/// Finds a zone in the embedded database. As file names, its names are case-sensitive.
+/// Finds a zone in the embedded database. Names are case-sensitive, as names of files are.
 fn find_zone(name: &str) -> Option<TimeZone> {
     let zone = jiff::tz::db().get(name).ok()?;
     (zone.iana_name() == Some(name)).then_some(zone)

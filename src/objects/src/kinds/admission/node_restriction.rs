@@ -39,7 +39,7 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 /// states; the caller compares it with the UID of the node.
 ///
 /// # Errors
-/// Why not.
+/// The reason why the node may not create the pod.
 pub fn mirror_pod(node: &str, pod: &Value) -> Result<String, String> {
     let this = quote(node);
     if pod.at(&["metadata", "annotations", MIRROR]).is_null() {
@@ -69,7 +69,7 @@ pub fn mirror_pod(node: &str, pod: &Value) -> Result<String, String> {
 /// Checks that a mirror pod refers to no other objects of the cluster.
 ///
 /// # Errors
-/// The sort of object that the pod refers to.
+/// The reason, which names the sort of object that the pod refers to.
 pub fn refers_to_nothing(node: &str, pod: &Value) -> Verdict {
     match referred(pod) {
         Some(what) => Err(format!("node {} can not create pods that reference {what}", quote(node))),
@@ -138,7 +138,7 @@ fn referred_by_volume(volume: &Value) -> Option<&'static str> {
 /// writers own must stay the same.
 ///
 /// # Errors
-/// Why not.
+/// The reason why the node may not write the status.
 pub fn pod_status(node: &str, pod: &Value, old: &Value) -> Verdict {
     let this = quote(node);
     if old.str_at(&["spec", "nodeName"]) != node {
@@ -161,7 +161,7 @@ pub fn pod_status(node: &str, pod: &Value, old: &Value) -> Verdict {
 /// change.
 ///
 /// # Errors
-/// Why not.
+/// The reason why the node may not write the status.
 pub fn claim_status(node: &str, claim: &Value, old: &Value) -> Verdict {
     let rest = |claim: &Value| {
         let mut rest = claim.clone();
@@ -193,7 +193,7 @@ pub fn claim_status(node: &str, claim: &Value, old: &Value) -> Verdict {
 /// Checks a node's creation of its own Node object: it must have no labels that the node may not set.
 ///
 /// # Errors
-/// Why not.
+/// The reason why the node may not create the object.
 pub fn new_node(this: &str, node: &Value) -> Verdict {
     if !node.at(&["spec", "configSource"]).is_null() {
         return Err(format!("node {} is not allowed to create pods with a non-nil configSource", quote(this)));
@@ -208,7 +208,7 @@ pub fn new_node(this: &str, node: &Value) -> Verdict {
 /// same.
 ///
 /// # Errors
-/// Why not.
+/// The reason why the node may not change the object.
 pub fn changed_node(this: &str, node: &Value, old: &Value) -> Verdict {
     let same = |path: &[&str]| semantic::equal_at(node, old, path);
     let source = ["spec", "configSource"];

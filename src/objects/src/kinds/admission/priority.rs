@@ -57,7 +57,7 @@ pub fn keep_priority(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Checks that at most one class is the default; `old` is the class before an update.
+/// Checks that at most one class is the default. `is_update` says that the class exists already.
 pub fn check_default_class<'a>(
     class: &Value,
     is_update: bool,

@@ -24,7 +24,7 @@ pub fn is_mirror_pod(pod: &Value) -> bool {
     pod.at(&["metadata", "annotations", MIRROR]).as_str().is_some()
 }
 
-/// Names the account of a pod that is created; the caller looks it up and goes on with [`set_service_account`].
+/// Writes the name of its account into both fields of a new pod: the default account if the pod names none.
 fn name_account(pod: &mut Value) {
     let name = match pod.str_at(&["spec", "serviceAccountName"]) {
         "" => Value::from(DEFAULT),
@@ -161,7 +161,8 @@ fn check_containers(pod: &Value, account: &Value, list: &str, kind: &str) -> Res
     Ok(())
 }
 
-/// Checks the ephemeral containers of a pod: they may use only the secrets of its account if that demands it.
+/// Checks the ephemeral containers of a pod: if its account demands it, they may use only the secrets that the account
+/// references.
 ///
 /// # Errors
 /// The secret that the account does not reference.

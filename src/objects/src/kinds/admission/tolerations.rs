@@ -3,7 +3,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-/// For how long pods that do not state it stay on nodes that are lost, in seconds.
+/// How long pods that do not state it stay on lost nodes, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LostNodes {
     /// On nodes that are not ready.

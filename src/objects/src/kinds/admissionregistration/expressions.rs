@@ -20,7 +20,8 @@ pub struct Expressions<'a> {
 }
 
 impl<'a> Expressions<'a> {
-    /// Prepares for the spec of a policy; `before` is the stored spec, or null for a new policy.
+    /// Returns the checker for the expressions of a policy's spec. `before` is the stored spec, or null for a new
+    /// policy.
     pub fn of_policy(spec: &Value, before: &'a Value, with_variables: bool) -> Self {
         let compiler = if with_variables { Compiler::with_variables(NEW) } else { Compiler::new(NEW) };
         Self { compiler, before, has_params: !spec.at(&["paramKind"]).is_null() }

@@ -14,7 +14,7 @@ fn has_wildcard(list: &[Value]) -> bool {
     list.iter().any(|item| item.as_str() == Some("*"))
 }
 
-/// Checks a text that is optional but must then be one of those allowed.
+/// Checks an optional text: if it is set, it must be one of those allowed.
 pub fn check_optional(path: &Path<'_>, value: &Value, allowed: &[&str], errors: &mut Errors) {
     if let Some(text) = value.as_str()
         && !allowed.contains(&text)
@@ -23,7 +23,7 @@ pub fn check_optional(path: &Path<'_>, value: &Value, allowed: &[&str], errors: 
     }
 }
 
-/// Checks a text that must be set to one of those allowed; an empty one is not.
+/// Checks a text that must be set to one of those allowed. The empty text is not among them.
 pub fn check_set(path: &Path<'_>, value: &Value, allowed: &[&str], errors: &mut Errors) {
     if value.is_null() {
         errors.required(path, "");

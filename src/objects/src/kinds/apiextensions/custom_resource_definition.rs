@@ -26,7 +26,7 @@ use crate::field::{Errors, Path};
 use crate::rules::conditions::is_true;
 use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names};
 
-/// SchemaChecks of CustomResourceDefinitions.
+/// Rules of CustomResourceDefinitions.
 pub static STRATEGY: Strategy = Strategy {
     known_finalizers: false,
     name: NameRule::Subdomain,
@@ -232,7 +232,7 @@ fn validate_stored(object: &Value, errors: &mut Errors) {
     }
     let versions = object.list_at(&["spec", "versions"]);
     for (index, version) in versions.iter().enumerate().filter(|(_, version)| version.is_true_at(&["storage"])) {
-        // The reference finds each stored version once, so that it misses those that are repeated.
+        // The reference finds each stored version only once: it misses a storage version that repeats a name.
         let is_repeated = versions[..index].iter().any(|other| other.at(&["name"]) == version.at(&["name"]));
         if is_repeated || !names.contains(version.at(&["name"])) {
             let why = format!("must have the storage version {}", version.str_at(&["name"]));

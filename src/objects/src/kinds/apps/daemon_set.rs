@@ -44,7 +44,7 @@ fn default(set: &mut Value) {
                 one_at_a_time(rolling);
             }
         }
-        // Under another strategy type the reference sets these numbers to zero, not to nothing.
+        // Under another strategy type, the reference does not leave these numbers unset, but sets them to zero.
         if let Some(rolling) = object(strategy, "rollingUpdate") {
             pointer(rolling, "maxUnavailable", 0);
             pointer(rolling, "maxSurge", 0);

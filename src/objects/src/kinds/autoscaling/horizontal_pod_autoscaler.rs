@@ -36,8 +36,8 @@ fn cpu_metric(percent: impl Into<Value>) -> Value {
     value!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
 }
 
-/// Sets defaults of an object that was sent as v1, except in `behavior`: it was in an annotation, and the reference
-/// validates it as it was written.
+/// Sets defaults of an object that was sent as v1, except in `behavior`: the client sent it in an annotation, and the
+/// reference validates it without defaults.
 fn default_converted(scaler: &mut Value) {
     let behavior = scaler.remove_at(&["spec", "behavior"]);
     default(scaler);

@@ -14,7 +14,7 @@ use crate::rules::{Generation, Strategy, metadata, numbers};
 
 const TEMPLATE: [&str; 4] = ["spec", "jobTemplate", "spec", "template"];
 const POD: [&str; 5] = ["spec", "jobTemplate", "spec", "template", "spec"];
-/// Jobs are named after the CronJob with a suffix of eleven characters.
+/// Most bytes in the name of a CronJob: the names of its Jobs have a suffix of eleven characters more.
 const NAME_BYTES_MAX: usize = 52;
 
 /// Rules of CronJobs.

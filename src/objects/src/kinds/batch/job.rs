@@ -17,7 +17,7 @@ use crate::rules::{Dependents, Generation, Strategy, labels, names};
 const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
 const JOB_NAME: [&str; 2] = ["job-name", "batch.kubernetes.io/job-name"];
 const CONTROLLER: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
-/// Completions above this many are warned of together with high parallelism.
+/// The server warns of a Job with more completions than this if its parallelism is also above `MANY_PARALLEL`.
 const MANY_COMPLETIONS: i64 = 100_000;
 const MANY_PARALLEL: i64 = 10_000;
 
@@ -79,8 +79,8 @@ pub fn default_nested(spec: &mut Map) {
 }
 
 fn prepare_create(job: &mut Value) {
-    // If the Job's labels were copied from the template, labels that are added to the template are added to them, too.
-    // With a generated name, the labels were copied before that.
+    // In the reference, a Job without labels shares those of its template, so labels that are added to the template
+    // here appear on the Job, too. A Job with a generated name shares nothing: the reference has copied it before.
     let labels = job.at(&["metadata", "labels"]);
     let shared = labels.is_same(job.at(&TEMPLATE_LABELS)) && job.str_at(&["metadata", "generateName"]).is_empty();
     if !job.is_true_at(&["spec", "manualSelector"]) {
@@ -90,8 +90,8 @@ fn prepare_create(job: &mut Value) {
         let all = job.at(&TEMPLATE_LABELS).clone();
         job.set_at(&["metadata", "labels"], all);
     }
-    // The reference copies the template's new labels when it reads the stored Job. A name that is too long for the
-    // label is refused.
+    // When the reference reads the stored Job, it copies the new labels of the template to a Job without labels. A Job
+    // whose name is too long for the label is not stored: validation refuses it.
     if names::label_value(job.str_at(&["metadata", "name"])).is_empty() {
         label_like_template(job);
     }

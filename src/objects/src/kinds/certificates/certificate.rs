@@ -157,7 +157,8 @@ fn conditions_mut(object: &mut Value) -> Option<&mut Vec<Value>> {
     object.get_mut("status")?.get_mut("conditions")?.as_array_mut()
 }
 
-/// Sets the missing times of conditions: to the time of the same condition before, else to the time `now`.
+/// Sets the missing times of conditions to `now`, except the transition time of a condition whose status is the same as
+/// before: that one is kept.
 fn stamp_conditions(object: &mut Value, old: &Value, now: Timestamp) {
     let now = now.to_string();
     for condition in conditions_mut(object).into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! What a request must ask for if Kubernetes' own signers are to issue its certificate (Kubernetes documentation,
-//! "Certificate Signing Requests", section "Kubernetes signers").
+//! The conditions under which Kubernetes' own signers issue the certificate that a request asks for (Kubernetes
+//! documentation, "Certificate Signing Requests", section "Kubernetes signers").
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -34,7 +34,7 @@ pub struct Requested {
     names: Names,
 }
 
-/// Numbers of alternative names by their sort.
+/// The number of alternative names of each type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Names {
     dns: usize,
@@ -68,8 +68,8 @@ impl Requested {
         Ok(Self { common_name, organizations, names, der: block.der })
     }
 
-    /// Checks whether a signer issues this certificate for these usages. `None` if the signer is not one of Kubernetes'
-    /// own that this server knows.
+    /// Checks whether a signer issues this certificate for these usages. Returns `None` if this server does not know
+    /// the signer.
     ///
     /// # Errors
     /// Why the signer refuses.
@@ -130,7 +130,7 @@ impl Names {
     }
 }
 
-/// Checks that the usages are these, in any order; `key encipherment` may be missing, since only RSA keys have it.
+/// Checks that the usages are `wanted`, in any order. `key encipherment` may be missing, since only RSA keys have it.
 fn check_usages(usages: &[Value], wanted: &[&str]) -> Result<(), String> {
     let has = |usage: &&str| usages.iter().any(|value| value.as_str() == Some(usage));
     let known = |value: &Value| value.as_str().is_some_and(|usage| wanted.contains(&usage));

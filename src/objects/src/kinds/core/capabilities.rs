@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 static REFUSES_PRIVILEGED: AtomicBool = AtomicBool::new(false);
 
-/// Sets whether containers may be privileged, and processes of a Windows host. Call it before anything is validated.
+/// Sets whether pods may have privileged containers, and processes of a Windows host. Call it before anything is
+/// validated.
 pub fn decide(allow_privileged: bool) {
     REFUSES_PRIVILEGED.store(!allow_privileged, Ordering::Relaxed);
 }

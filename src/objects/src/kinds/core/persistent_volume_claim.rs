@@ -93,7 +93,7 @@ fn settle_sources(object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Checks the spec of a claim; `any_group` accepts API groups that are none.
+/// Checks the spec of a claim. `any_group` accepts invalid names of API groups.
 pub fn validate_spec(
     spec: &Value,
     selector: labels::SelectorOptions,

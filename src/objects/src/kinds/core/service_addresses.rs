@@ -48,7 +48,7 @@ pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
 }
 
-/// Checks each address; returns whether all of them can be parsed.
+/// Checks each address. Returns whether all of them can be parsed.
 fn validate_each(list: &[Value], all: &Value, before: &[Value], path: &Path<'_>, errors: &mut Errors) -> bool {
     let found = errors.0.len();
     for (index, address) in list.iter().enumerate() {

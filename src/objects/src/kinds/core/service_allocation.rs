@@ -1,7 +1,7 @@
 //! Decides which cluster IPs and node ports a service requests, needs, keeps or releases.
 //!
 //! These functions run before the service is prepared and validated. If the write fails afterwards, the caller must
-//! release what they took.
+//! release the addresses and ports that they allocated.
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ mod cluster_ips;
 mod families;
 mod ports;
 
-/// Why an address or port is not given out.
+/// The reason why an address or port is not allocated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another service has the address.
@@ -29,7 +29,7 @@ pub enum Refusal {
     /// No range holds the address.
     #[error("the provided network does not match the current range")]
     AddressOutside,
-    /// A dry run looks into one range, and that does not hold the address.
+    /// The range that a dry run checks does not hold the address.
     #[error("the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}")]
     AddressNotInRange(IpAddr, String),
     /// Every address is taken.
@@ -108,7 +108,7 @@ pub fn allocate_create(object: &mut Value, allocations: &mut dyn Allocations) ->
     Ok(())
 }
 
-/// Allocates the addresses and ports that a changed service needs in addition to those that it has; returns those that
+/// Allocates the addresses and ports that a changed service needs in addition to those that it has. Returns those that
 /// it no longer needs.
 pub fn allocate_update(object: &mut Value, old: &Value, allocations: &mut dyn Allocations) -> ApiResult<Held> {
     keep_given(object, old);

@@ -6,7 +6,7 @@ use super::service::{self, ONLY_BALANCER, SPEC, is_reachable, needs_health_port}
 use crate::field::{Errors, Path};
 use crate::rules::{addresses, names};
 
-/// The default of how long a client keeps its endpoint.
+/// The default time for which a client keeps its endpoint.
 pub(super) const AFFINITY_SECONDS: i64 = 10_800;
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";

@@ -72,7 +72,7 @@ pub fn stated(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
     SOURCES.iter().map(|source| (source.0, spec.at(&[source.0]))).filter(|(_, source)| !source.is_null())
 }
 
-/// Checks that a volume has one source and that it is complete. `name` is the volume's.
+/// Checks that a volume has one source, and that the source is complete. `name` is the name of the volume.
 pub fn validate(spec: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let mut count = 0;
     for Source(field, inside, other, check) in &SOURCES {

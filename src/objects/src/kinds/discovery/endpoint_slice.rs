@@ -186,7 +186,7 @@ fn validate_domain(name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks hints of one sort; returns whether their number is allowed.
+/// Checks the hints of one type. Returns whether their number is allowed.
 fn validate_hints(hints: &[Value], form: names::Form, path: &Path<'_>, errors: &mut Errors) -> bool {
     if hints.len() > HINTS_MAX {
         errors.too_many(path, hints.len(), HINTS_MAX);

@@ -209,7 +209,7 @@ fn validate_resources(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Returns the spec of a mandatory FlowSchema; `None` for any other name.
+/// Returns the spec of a mandatory FlowSchema. Returns `None` for any other name.
 fn mandatory(name: &str) -> Option<Value> {
     let group = |name: &str| value!({"kind": "Group", "group": {"name": name}});
     let (precedence, subjects) = match name {

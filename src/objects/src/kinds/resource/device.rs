@@ -28,7 +28,7 @@ const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 /// A check of one item of a list.
 pub type Item<'a> = &'a mut dyn FnMut(&Value, &Path<'_>, &mut Errors);
 
-/// Checks the items of a list of at most `max` items; returns false, and checks no item, if it is longer.
+/// Checks the items of a list of at most `max` items. If the list is longer, checks no item and returns false.
 pub fn each(items: &[Value], max: usize, path: &Path<'_>, errors: &mut Errors, item: Item<'_>) -> bool {
     if items.len() > max {
         errors.too_many(path, items.len(), max);
@@ -66,7 +66,7 @@ pub fn name_of(item: &Value) -> Value {
     item.str_at(&["name"]).into()
 }
 
-/// Checks the name of a pool: subdomains between slashes.
+/// Checks the name of a pool: subdomains separated by slashes.
 pub fn validate_pool(name: &str, path: &Path<'_>, errors: &mut Errors) {
     if name.is_empty() {
         return errors.required(path, "");
@@ -176,7 +176,7 @@ pub fn validate_parameters(parameters: &Value, stored: bool, path: &Path<'_>, er
     }
 }
 
-/// Checks a taint; `old` is what it was before.
+/// Checks a taint.
 pub fn validate_taint(taint: &Value, path: &Path<'_>, errors: &mut Errors) {
     labels::validate_label_key(taint.str_at(&["key"]), &path.child("key"), errors);
     names::check(&path.child("value"), taint.str_at(&["value"]), names::label_value, errors);

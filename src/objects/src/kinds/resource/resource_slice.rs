@@ -12,7 +12,7 @@ use crate::rules::{semantic, shown};
 
 mod quantities;
 
-/// Most devices of a slice, and most where they have taints, counters or lists.
+/// Most devices of a slice, and most of a slice whose devices have taints, counters or lists.
 const DEVICES_MAX: usize = 128;
 const RICH_DEVICES_MAX: usize = 64;
 /// Most sets of counters of a slice.
@@ -238,7 +238,7 @@ fn validate_device_places(device: &Value, chosen: bool, path: &Path<'_>, errors:
     }
 }
 
-/// Checks a map from qualified names.
+/// Checks a map whose keys are qualified names.
 fn validate_map(owner: &Value, field: &str, path: &Path<'_>, errors: &mut Errors, item: device::Item<'_>) {
     let path = path.child(field);
     for (name, value) in owner.map_at(&[field]).into_iter().flat_map(Map::iter) {

@@ -7,7 +7,7 @@ use crate::kinds::core::pod::spec::choice;
 use crate::rules::defaulting::pointer;
 use crate::rules::{Generation, Strategy, metadata};
 
-/// Highest priority of a class that is not the system's.
+/// Highest priority of a class that is not one of the system's.
 pub const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 const SYSTEM_PREFIX: &str = "system-";
 /// The system's own classes.
@@ -27,7 +27,7 @@ pub static STRATEGY: Strategy = Strategy {
     ..Strategy::DEFAULT
 };
 
-/// Returns why a class with the system's prefix is not a system class; `None` if it is one.
+/// Returns why a class with the system's prefix is not a system class. Returns `None` if it is one.
 fn not_of_system(name: &str, value: i64, global: bool) -> Option<String> {
     let Some((_, known)) = SYSTEM_CLASSES.iter().find(|(known, _)| *known == name) else {
         return Some(format!("{name} is not a known system priority class"));

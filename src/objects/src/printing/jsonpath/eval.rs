@@ -15,7 +15,7 @@ type Found<'a> = Cow<'a, Value>;
 pub struct Mismatch;
 
 impl Path {
-    /// Returns the values that the path leads to; none where keys are missing.
+    /// Returns the values that the path leads to. There are none where keys are missing.
     ///
     /// # Errors
     /// If an index is out of bounds, a step needs a list and finds another value, or values of different types are
@@ -92,7 +92,7 @@ fn member<'a>(value: &Found<'a>, name: &str) -> Option<Found<'a>> {
     }
 }
 
-/// Returns the members or items of a value; the bytes of a string.
+/// Returns the members or items of a value, or the bytes of a string.
 fn children<'a>(value: &Found<'a>) -> Vec<Found<'a>> {
     let of_text = |text: &str| text.bytes().map(|byte| Cow::Owned(Value::Int(byte.into()))).collect();
     match value {
@@ -139,7 +139,7 @@ impl Slice {
         })
     }
 
-    /// Returns the bounds in a list of this length; `None` when they enclose nothing.
+    /// Returns the bounds in a list of this length. Returns `None` if they enclose nothing.
     fn bounds(&self, length: usize) -> Result<Option<(usize, usize)>, Mismatch> {
         let length = i64::try_from(length).map_err(|_| Mismatch)?;
         let mut from = self.from.unwrap_or(0);
@@ -190,7 +190,7 @@ impl Filter {
     }
 }
 
-/// Compares scalars of one type; booleans only for equality.
+/// Compares scalars of one type. Booleans are compared only for equality.
 fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, Mismatch> {
     let order = match (left, right) {
         (Value::Bool(a), Value::Bool(b)) if matches!(operator, "==" | "!=") => a.cmp(b),

@@ -8,7 +8,7 @@ mod parse;
 
 use flotilla_proto::value::Float;
 
-/// Why a text is not a valid path.
+/// The reason why a text is not a valid path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A bracket, quote or filter is not closed.
@@ -57,9 +57,9 @@ enum Node {
     Wildcard,
     /// The values and all values inside them.
     Recursive,
-    /// Items from, to, by step.
+    /// The items from one index to another, by a step.
     Slice(Slice),
-    /// The results of each part.
+    /// The results of all parts.
     Union(Vec<Path>),
     /// Items for which a comparison holds.
     Filter(Box<Filter>),
@@ -80,13 +80,13 @@ struct Slice {
     from: Option<i64>,
     to: Option<i64>,
     step: Option<i64>,
-    /// Whether this is a single index, from which the end follows.
+    /// Whether the path states a single index. `to` is then the index after it.
     is_index: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
     left: Path,
-    /// Operator and right side; `None` if the left side only has to exist.
+    /// The operator and the right side. `None` if the left side only has to exist.
     test: Option<(String, Path)>,
 }

@@ -6,7 +6,7 @@ pub(super) const RSA: &str = "1.2.840.113549.1.1.1";
 pub(super) const EC: &str = "1.2.840.10045.2.1";
 pub(super) const ED25519: &str = "1.3.101.112";
 
-/// The same in DER, without tag and length.
+/// The object identifiers in DER, without tag and length.
 const OIDS: [(&str, &[u8]); 3] = [
     (RSA, &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01]),
     (EC, &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01]),
@@ -73,7 +73,7 @@ fn ec(der: &[u8]) -> Option<PrivateKey> {
     Some(PrivateKey::Ec { secret, public })
 }
 
-/// Returns the content of the only element in `der`; `None` if it has another tag or is not the only one.
+/// Returns the content of the only element in `der`. Returns `None` if it has another tag or is not the only one.
 fn only(der: &[u8], tag: u8) -> Option<&[u8]> {
     let mut reader = Der(der);
     let content = reader.member(tag)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
-/// In texts of at least this many lines, frequent lines are not matched first.
+/// In texts of at least this many lines, a frequent line is matched only beside another equal line.
 const POPULAR_FROM: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ struct Matcher<'a> {
     places: HashMap<&'a str, Vec<usize>>,
 }
 
-/// Returns the unified diff of two texts, without a header; empty if they are equal.
+/// Returns the unified diff of two texts, without a header. It is empty if they are equal.
 pub fn unified(a: &str, b: &str) -> String {
     let matcher = Matcher::new(a, b);
     let mut out = String::new();
@@ -75,7 +75,7 @@ impl<'a> Matcher<'a> {
         Self { a, b, places }
     }
 
-    /// Returns the longest run of equal lines within bounds; of several the one that begins first.
+    /// Returns the longest run of equal lines within bounds. Returns the first one if several are equally long.
     fn longest(&self, (a_low, a_high): (usize, usize), (b_low, b_high): (usize, usize)) -> Match {
         let mut best = Match { a: a_low, b: b_low, size: 0 };
         let mut lengths: HashMap<usize, usize> = HashMap::new();

@@ -240,7 +240,8 @@ pub fn in_short(violations: &[Violation]) -> String {
     texts.join(", ")
 }
 
-/// Returns whether an update of a pod must be checked again: its containers or their images changed.
+/// Returns whether an update of a pod must be checked again: the images of its containers changed, or an ephemeral
+/// container is new or has another image.
 pub fn is_significant(pod: &Value, old: &Value) -> bool {
     let list = |pod: &'_ Value, list: &str| -> Vec<(String, String)> {
         let text = |container: &Value, field: &str| container.str_at(&[field]).to_owned();

@@ -62,7 +62,7 @@ pub(super) fn security<'a>(container: &'a Value, field: &str) -> &'a Value {
     container.at(&["securityContext", field])
 }
 
-/// `container "a"`, or `containers "a", "b"`.
+/// Returns `container "a"`, or `containers "a", "b"`.
 pub(super) fn containers(names: &[&str]) -> String {
     format!("{} {}", plural("container", names.len()), quoted(names.iter()))
 }

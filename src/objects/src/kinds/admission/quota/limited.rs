@@ -119,7 +119,8 @@ impl Charge<'_> {
         consumed.filter(|name| parts.iter().any(|part| name.contains(part))).collect()
     }
 
-    /// Returns whether the write consumes more than before, seen by a quota that concerns it.
+    /// Returns whether the write consumes more than before, or a quota concerns the object that did not concern it
+    /// before.
     fn consumes(&self, quotas: &[Value], (now, before): &(Usage, Option<Usage>)) -> bool {
         let mut concerned = quotas.iter().filter(|quota| self.limits_of(quota).is_some()).peekable();
         let (Some(before), Some(old)) = (before, self.old) else { return true };

@@ -90,7 +90,7 @@ impl Charge<'_> {
         (of(self.object), self.old.map(of))
     }
 
-    /// Returns the names of the amounts that a quota limits of the object; `None` if it does not concern the object.
+    /// Returns the names of the object's amounts that a quota limits. `None` if the quota does not concern the object.
     fn limits_of<'q>(&self, quota: &'q Value) -> Option<BTreeSet<&'q str>> {
         let hard = quota.map_at(&["status", "hard"])?;
         let limited: BTreeSet<&str> = hard.keys().filter(|name| counts(name, self.group, self.resource)).collect();

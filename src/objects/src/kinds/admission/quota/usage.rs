@@ -44,7 +44,7 @@ fn is_over(pod: &Value, now: Timestamp) -> bool {
 }
 
 /// Returns the time at which the usage of an object ends without any further write: for a deleted pod, the end of its
-/// time of grace. `None` for all other objects.
+/// grace period. `None` for all other objects.
 pub fn ends_at(group: &str, resource: &str, object: &Value) -> Option<Timestamp> {
     if (group, resource) != ("", "pods") {
         return None;

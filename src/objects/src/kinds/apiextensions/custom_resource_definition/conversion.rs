@@ -1,4 +1,4 @@
-//! Checks how a definition has its objects converted between versions.
+//! Checks the part of a definition that says how its objects are converted between versions.
 
 use std::collections::HashSet;
 

@@ -59,7 +59,7 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, 
             return;
         }
     }
-    // Defaults under `additionalProperties` are never applied, so they are not checked.
+    // As in the reference, defaults under `additionalProperties` are not checked, although they are applied.
     if let Some(items) = parts::items(schema) {
         let place = Place { resource: parts::is_on(items, EMBEDDED), in_metadata, ..place };
         validate_at(items, place, &path.child("items"), budget, errors);

@@ -29,8 +29,8 @@ const STRUCTURE: [(&str, &str); 13] = [
     (RULES, EMPTY),
 ];
 
-/// Checks the schemas under the junctors of a schema. Only the forms of "an integer or a string" may name these types
-/// there.
+/// Checks the schemas under the junctors of a schema. They may state types only in the forms that mean "an integer or a
+/// string".
 pub fn validate_junctors(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let first = parts::branches(schema, "allOf").first();
     let pair = first.filter(|first| is_int_or_string(first));

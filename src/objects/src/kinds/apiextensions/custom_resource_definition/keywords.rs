@@ -69,7 +69,7 @@ fn validate_named(schema: &Value, keyword: &str, place: Place, path: &Path<'_>, 
     }
 }
 
-/// Checks the schemas under `properties`, `patternProperties` and `additionalProperties`.
+/// Checks the schemas under `properties` and `additionalProperties`.
 fn validate_fields(schema: &Value, place: Place, path: &Path<'_>, errors: &mut Errors) {
     let additional = schema.at(&[ADDITIONAL]);
     let within = Place { root: false, ..place };

@@ -44,12 +44,12 @@ pub fn items(schema: &Value) -> Option<&Value> {
     schema.get("items").filter(|items| items.as_object().is_some())
 }
 
-/// Returns the schemas in a list, as those under `anyOf`.
+/// Returns the schemas in a list, such as those under `anyOf`.
 pub fn branches<'a>(schema: &'a Value, keyword: &str) -> &'a [Value] {
     schema.list_at(&[keyword])
 }
 
-/// Returns the schemas in a map with their names, as those under `properties`.
+/// Returns the schemas in a map with their names, such as those under `properties`.
 pub fn members<'a>(schema: &'a Value, keyword: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
     schema.at(&[keyword]).as_object().into_iter().flat_map(Map::iter)
 }
@@ -99,8 +99,8 @@ pub fn is_expressible(schema: &Value) -> bool {
     })
 }
 
-/// Sorts the members of free JSON in a schema as Kubernetes writes them: those of values by key, as Go's maps do, and
-/// those of schemas that may also be a list or a flag in the order of their type.
+/// Sorts the members of free JSON in a schema as Kubernetes writes them: the members of values by key, as in Go's maps,
+/// and the members of a schema in whose place a list or a flag may stand, in the order of its type.
 pub fn arrange_schema(schema: &mut Value) {
     let is_schema = |of: &&&'static Type| of.openapi.ends_with(".apiextensions.v1.JSONSchemaProps");
     arrange(catalogue::types().iter().find(is_schema).copied(), schema);

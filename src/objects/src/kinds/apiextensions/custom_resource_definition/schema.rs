@@ -11,8 +11,8 @@ const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Mi
     MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
     XPreserveUnknownFields XValidations";
 
-/// The checks that apply to a definition's schemas. A definition that was stored before a check existed need not pass
-/// it.
+/// The checks that apply to a definition's schemas. An update skips a check that the stored definition does not pass,
+/// because it may have been stored before the check existed.
 #[derive(Debug, Clone, Copy)]
 pub struct SchemaChecks {
     /// Types must be those of OpenAPI.
@@ -56,7 +56,7 @@ pub fn has_defaults(schema: &Value) -> bool {
 pub struct Stated<'a> {
     /// The schema.
     pub schema: &'a Value,
-    /// The version, or the first of all.
+    /// The name of the version. If all versions share the schema, the name of the first one.
     pub version: &'a str,
     /// Whether the status subresource is enabled.
     pub status: bool,

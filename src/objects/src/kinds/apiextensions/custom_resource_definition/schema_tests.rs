@@ -12,7 +12,7 @@ fn complaints(schema: &Value, status: bool, rules: SchemaChecks) -> Vec<String> 
     errors.0.iter().map(|error| error.to_string().replace("v.openAPIV3Schema", "")).collect()
 }
 
-/// Complaints about a schema for `spec` in an object.
+/// Returns the complaints about a schema for `spec` in an object.
 fn of_spec(spec: &Value) -> Vec<String> {
     let spec = spec.clone();
     let complaints = complaints(&value!({"type": "object", "properties": {"spec": spec}}), false, STRICT);

@@ -10,8 +10,8 @@ use crate::field::{Errors, Path};
 /// Most selectable fields of a version.
 const FIELDS_MAX: usize = 8;
 
-/// Checks the selectable fields beside `schema`. `kept` tolerates too many of them, because the stored definition has
-/// the same. Without a schema there must be none; `why` is the message then.
+/// Checks the selectable fields beside `schema`. `kept` tolerates too many fields, because the stored definition has
+/// the same ones. Fields without a schema are an error, with the message `why`.
 pub fn validate_beside(schema: &Value, fields: &[Value], kept: bool, why: &str, path: &Path<'_>, errors: &mut Errors) {
     if schema.is_null() && !fields.is_empty() {
         errors.invalid_str(&path.child("selectableFields"), "", why);

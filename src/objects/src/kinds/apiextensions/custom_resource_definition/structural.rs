@@ -115,7 +115,7 @@ fn says_too_much(metadata: &Value) -> bool {
     })
 }
 
-/// Returns whether a member has the zero value, which means the same as its absence.
+/// Returns whether a member is null, false or an empty text, which mean the same as its absence.
 pub fn is_unset(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => true,

@@ -61,7 +61,7 @@ pub fn validate_versions(
 ) {
     let spec = object.at(&["spec"]);
     let versions = spec.list_at(&["versions"]);
-    // Found once: comparing all versions again for each of them would take the square of their number.
+    // Computed once: comparing all versions again for each version would take quadratic time.
     let own = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"]
         .map(|field| shared(versions, field).is_none());
     let [own_schema, own_subresources, own_columns, own_fields] = own;

@@ -33,7 +33,7 @@ const IMMUTABLE: &str = "updates to statefulset spec for fields other than 'repl
     'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 const PARTS: [&str; 4] = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
 
-/// Checks that an update skips, because the field cannot change or was wrong before.
+/// The checks that an update skips: of fields that cannot change, and of the template if the stored set was invalid.
 #[derive(Clone, Copy, Default)]
 struct Skip {
     immutable: bool,
@@ -152,7 +152,7 @@ fn selector_and_template(spec: &Value, path: &Path<'_>, options: &Options, skip:
 }
 
 /// Returns the template as its pods will have it: with volumes for the claims, and without names that the set assigns.
-/// `None` if nothing differs.
+/// Returns `None` if nothing differs.
 fn as_in_a_pod(template: &Value, claims: &[Value]) -> Option<Value> {
     let named = ["subdomain", "hostname"].iter().any(|key| !template.str_at(&["spec", key]).is_empty());
     if !named && claims.is_empty() {

@@ -23,7 +23,7 @@ const ANNOTATIONS: [&str; 6] = [
 const CPU_FIELD: [&str; 2] = ["spec", "targetCPUUtilizationPercentage"];
 const CURRENT_CPU_FIELD: [&str; 2] = ["status", "currentCPUUtilizationPercentage"];
 
-/// Drops the annotations that belong to the conversion.
+/// Drops the annotations in which v1 holds fields of v2.
 pub fn drop_annotations(scaler: &mut Value) {
     let path = ["metadata", "annotations"];
     let Some(annotations) = scaler.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations")) else {
@@ -94,7 +94,7 @@ pub fn to_v1(scaler: &mut Value) {
     }
 }
 
-/// Returns the list or object in an annotation; `None` if it has none.
+/// Returns the list or object in an annotation. Returns `None` if it has none.
 fn annotation(scaler: &Value, key: &str) -> Option<Value> {
     let text = scaler.at(&["metadata", "annotations", key]).as_str()?;
     json::parse(text.as_bytes()).ok().filter(|value| value.as_array().is_some() || value.as_object().is_some())

@@ -21,14 +21,14 @@ struct Field {
     form: Form,
 }
 
-/// What a conversion writes for a field.
+/// The value that a conversion writes for a field.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// Its value, if it has one.
+    /// The value of the field, if it has one.
     AsIs,
-    /// Its value, or 0.
+    /// The value of the field, or 0.
     Amount,
-    /// Its value. In v2 a text, empty if v1 has none.
+    /// The value of the field. In v2 it is the empty text if v1 has none.
     Name,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn to_v1(metric: &Value, part: Part) -> Value {
     converted
 }
 
-/// Converts a metric in the form of v1 to v2. The order of its fields is not that of v2.
+/// Converts a metric in the form of v1 to v2. The fields of the result are not in v2's order.
 pub(super) fn to_v2(metric: &Value, part: Part) -> Value {
     let mut converted = value!({"type": (metric.str_at(&["type"]))});
     for (source, fields) in sources(part) {
@@ -175,7 +175,8 @@ fn put(object: &mut Value, path: &[&str], value: &Value, is_amount: bool) {
     }
 }
 
-/// Sets the type of a target, which v1 does not have. An object's total of 0 says nothing next to an average.
+/// Sets the type of a target, which v1 does not have. Drops the total of an object if it is 0 and there is an average:
+/// v1 states 0 where there is no total.
 fn complete_target(source: &str, into: &mut Value) {
     let has = |path: &[&str]| !into.at(path).is_null();
     let has_average = has(&TARGET_AVERAGE);

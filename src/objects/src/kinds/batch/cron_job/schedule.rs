@@ -26,7 +26,7 @@ const FIELDS: [Bounds; 5] = [
     Bounds { min: 0, max: 6, names: DAYS },
 ];
 
-/// Checks a schedule. `zone_allowed` tolerates a time zone inside the schedule, because the stored one has one.
+/// Checks a schedule. `zone_allowed` tolerates a time zone inside the schedule, because the stored schedule has one.
 pub fn validate(schedule: &str, zone_allowed: bool, has_zone: bool, path: &Path<'_>, errors: &mut Errors) {
     if let Err(why) = parse(schedule) {
         errors.invalid_str(path, schedule, why);

@@ -1,6 +1,6 @@
 //! Sets of indexes as texts: `1,3-5`.
 
-/// Checks a set and counts its members; all are below `completions`.
+/// Returns the number of indexes in a set. `Err` says why the text is no set of indexes below `completions`.
 pub fn count(text: &str, completions: i64) -> Result<i64, String> {
     let mut total = 0;
     let mut last: Option<i64> = None;
@@ -39,7 +39,7 @@ fn parse(interval: &str, completions: i64) -> Result<(i64, i64), String> {
     }
 }
 
-/// Returns the first index that two sets share; ignores intervals that cannot be parsed.
+/// Returns the first index that two sets share. Ignores intervals that cannot be parsed.
 pub fn overlap(a: &str, b: &str, completions: i64) -> Option<i64> {
     let intervals = |text: &str| -> Vec<(i64, i64)> {
         text.split(',').filter_map(|interval| parse(interval, completions).ok()).collect()

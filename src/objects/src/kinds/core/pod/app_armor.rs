@@ -13,7 +13,7 @@ const UNCONFINED: &str = "unconfined";
 /// Most bytes in the name of a local profile.
 pub const PROFILE_BYTES_MAX: usize = 4095;
 
-/// Converts an annotation's value to the field's; `None` if the value cannot be converted.
+/// Converts the value of an annotation to that of the field. Returns `None` if it cannot be converted.
 pub fn field_for_annotation(annotation: &str) -> Option<Value> {
     match annotation {
         UNCONFINED => Some(value!({"type": "Unconfined"})),
@@ -35,7 +35,7 @@ fn is_valid(field: &Value) -> bool {
     profile.trim() == profile && profile.len() <= PROFILE_BYTES_MAX
 }
 
-/// Checks that a field and an annotation state the same profile; `Err` names the member of the field that differs.
+/// Checks that a field and an annotation state the same profile. `Err` is the name of the member that differs.
 pub fn agrees(field: &Value, annotation: &str) -> Result<(), &'static str> {
     let same = match field.str_at(&["type"]) {
         "Unconfined" => annotation == UNCONFINED,

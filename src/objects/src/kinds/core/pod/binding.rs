@@ -19,8 +19,8 @@ pub fn validate(binding: &Value, errors: &mut Errors) {
 }
 
 /// Assigns a pod to the binding's target, at the time `now`. Copies the binding's annotations to the pod, and its
-/// labels, which admission may have copied from the node. `Err` is the reason of a conflict, because of which the pod
-/// cannot be assigned.
+/// labels, which admission may have copied from the node. `Err` says why the pod cannot be assigned, which is a
+/// conflict.
 pub fn assign(pod: &mut Value, binding: &Value, now: Timestamp) -> Result<(), String> {
     let name = pod.str_at(&["metadata", "name"]);
     if !pod.at(&["metadata", "deletionTimestamp"]).is_null() {

@@ -11,7 +11,7 @@ use crate::rules::names;
 
 /// Most restart rules of a container.
 const RESTART_RULES_MAX: usize = 20;
-/// Most exit codes in such a rule.
+/// Most exit codes in a restart rule.
 const EXIT_CODES_MAX: usize = 255;
 /// Fields that an ephemeral container cannot have.
 const NOT_EPHEMERAL: [&str; 9] = [

@@ -59,7 +59,7 @@ fn drop_init_container_annotations(metadata: &mut Map) {
     }
 }
 
-/// Sets the request for each resource that a container limits and does not request: to the limit.
+/// Sets the request of each resource that a container limits but does not request to the limit.
 fn requests_from_limits(spec: &mut Map) {
     for list in ["containers", "initContainers"] {
         for container in objects(spec, list) {
@@ -81,7 +81,7 @@ fn requests_from_limits(spec: &mut Map) {
     }
 }
 
-/// Sets `hostPort` of each port in a pod that uses the host's network: to the container's port.
+/// Sets `hostPort` of each port to the container's port, in a pod that uses the host's network.
 fn host_ports(spec: &mut Map) {
     for list in ["containers", "initContainers"] {
         for container in objects(spec, list) {
@@ -225,7 +225,7 @@ fn volume(volume: &mut Map) {
     legacy_volume(volume);
 }
 
-/// Sets the defaults of volume types that no longer have a driver in the kubelet.
+/// Sets the defaults of older types of volumes: network storage and disks of clouds.
 fn legacy_volume(volume: &mut Map) {
     if let Some(iscsi) = object(volume, "iscsi") {
         plain(iscsi, "iscsiInterface", "default");

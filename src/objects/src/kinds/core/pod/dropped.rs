@@ -8,7 +8,8 @@ use crate::rules::defaulting::{object, objects};
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 const CONTAINER_STATUSES: [&str; 3] = ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
-/// Drops such fields of the pod spec at `path` (`["spec"]` of a pod, `["spec", "template", "spec"]` of a Deployment).
+/// Drops these fields from the pod spec at `path` (`["spec"]` in a pod, `["spec", "template", "spec"]` in a
+/// Deployment).
 pub fn drop_from_spec(object: &mut Value, old: Option<&Value>, path: &[&str]) {
     let old = old.map(|old| old.at(path));
     if old.is_some_and(|old| object.at(path).is_same(old)) {
@@ -28,7 +29,7 @@ pub fn drop_from_spec(object: &mut Value, old: Option<&Value>, path: &[&str]) {
     }
 }
 
-/// Drops such fields of a pod's status.
+/// Drops these fields from a pod's status.
 pub fn drop_from_status(pod: &mut Value, old: &Value) {
     let Some(status) = at_mut(pod, &["status"]) else { return };
     if old.list_at(&["status", "nodeAllocatableResourceClaimStatuses"]).is_empty() {

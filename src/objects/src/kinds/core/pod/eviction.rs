@@ -29,8 +29,8 @@ pub fn ignores_budgets(pod: &Value) -> bool {
     matches!(pod.str_at(&["status", "phase"]), "Succeeded" | "Failed" | "Pending") || is_terminating(pod)
 }
 
-/// Returns whether the deletion must fail if such a pod has changed since it was read: a pending pod may just have
-/// started.
+/// Returns whether the deletion of a pod that ignores budgets must fail if the pod has changed since it was read: a
+/// pending pod may just have started.
 pub fn must_be_unchanged(pod: &Value) -> bool {
     !matches!(pod.str_at(&["status", "phase"]), "Succeeded" | "Failed") && !is_terminating(pod)
 }
@@ -62,7 +62,7 @@ pub fn several_budgets() -> ApiError {
     )
 }
 
-/// Returns the error if a budget's status is behind its spec, or if others keep changing it.
+/// Returns the error if a budget's status is behind its spec, or if other requests keep changing the budget.
 pub fn still_processed(budget: &Value) -> ApiError {
     let name = budget.str_at(&["metadata", "name"]);
     let mut error = refused(RETRY_SECONDS);
@@ -76,7 +76,7 @@ fn refused(retry_seconds: u32) -> ApiError {
     ApiError { details: Some(Box::new(details)), ..ApiError::new(429, "TooManyRequests", REFUSAL) }
 }
 
-/// Spends a disruption of a budget for a pod, at the time `now`. `Err` says why there is none left.
+/// Spends a disruption of a budget for a pod, at the time `now`. `Err` is the answer if none can be spent.
 pub fn spend(budget: &mut Value, pod: &str, dry_run: bool, now: Timestamp) -> Result<(), ApiError> {
     let name = budget.str_at(&["metadata", "name"]).to_owned();
     let number = |path: &[&str]| budget.int_at(path).unwrap_or(0);

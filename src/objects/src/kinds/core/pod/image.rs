@@ -6,12 +6,12 @@ const NAME_MAX: usize = 255;
 const TAG_MAX: usize = 128;
 
 /// Returns whether an image is pulled under the tag `latest`: its reference has that tag, or neither a tag nor a
-/// digest. False if the reference cannot be parsed.
+/// digest. Returns false if the reference cannot be parsed.
 pub fn is_latest(image: &str) -> bool {
     parse(image).is_some_and(|(tag, digest)| if tag.is_empty() { digest.is_empty() } else { tag == "latest" })
 }
 
-/// Returns the tag and digest of a reference, either of which may be empty; `None` if it is invalid.
+/// Returns the tag and digest of a reference, either of which may be empty. Returns `None` if the reference is invalid.
 fn parse(image: &str) -> Option<(&str, &str)> {
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'a'..=b'f' | b'0'..=b'9')) {
         return None;

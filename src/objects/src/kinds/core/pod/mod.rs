@@ -1,8 +1,8 @@
 //! Pods, and the rules for pod templates that other kinds share with them.
 //!
 //! `defaults` and `create` set fields. `spec` and the modules below it check a spec. `update`, `ephemeral`, `resize`
-//! and `status` define what each kind of write may change. `binding` and `eviction` are the pure halves of those
-//! subresources.
+//! and `status` define what each kind of write may change. `binding` and `eviction` decide about the subresources of
+//! these names, without doing any I/O.
 
 mod annotations;
 mod app_armor;

@@ -94,7 +94,7 @@ pub fn quality_of_service(pod: &Value) -> &'static str {
     if guaranteed && equal && requests.len() == limits.len() { "Guaranteed" } else { "Burstable" }
 }
 
-/// Adds the positive amounts of CPU and memory to `total`; returns how many of the two there were.
+/// Adds the positive amounts of CPU and memory to `total`. Returns how many of the two there are in the list.
 fn add_compute(total: &mut Amounts, list: Option<&Map>) -> usize {
     let Some(list) = list else { return 0 };
     let mut found = 0;

@@ -20,7 +20,7 @@ impl Amounts {
         self.0.iter().map(|(name, amount)| (name.as_str(), amount))
     }
 
-    /// Returns the amount of a resource; `None` if the list does not have it.
+    /// Returns the amount of a resource. Returns `None` if the list does not have it.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, amount)| amount)
     }
@@ -86,8 +86,8 @@ pub fn of_pod(pod: &Value, which: &str) -> Amounts {
     with_own(pod, total, which)
 }
 
-/// Returns the `requests` or `limits` (`which`) of a pod whose containers need `total` together: what the pod itself
-/// states counts instead, and its overhead is added.
+/// Returns the `requests` or `limits` (`which`) of a pod whose containers need `total` together. Amounts that the pod
+/// itself states replace those of its containers, and its overhead is added.
 pub fn with_own(pod: &Value, mut total: Amounts, which: &str) -> Amounts {
     for (name, value) in pod.map_at(&["spec", "resources", which]).into_iter().flat_map(Map::iter) {
         if is_for_pods(name) {
@@ -102,8 +102,8 @@ pub fn with_own(pod: &Value, mut total: Amounts, which: &str) -> Amounts {
     total
 }
 
-/// Returns the amounts that the containers of a pod need together, where `of` gives those of one container: the maximum
-/// of all containers plus sidecars, and of each init container plus the sidecars that start before it.
+/// Returns the amounts that the containers of a pod need together, where `of` returns those of one container. Each is
+/// the largest of these sums: all containers and sidecars; each init container and the sidecars that start before it.
 pub fn together(spec: &Map, of: impl Fn(&Value) -> Amounts) -> Amounts {
     let list = |key: &str| spec.get(key).and_then(Value::as_array).unwrap_or(&[]);
     let mut total = Amounts::default();

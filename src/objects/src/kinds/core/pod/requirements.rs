@@ -183,7 +183,7 @@ fn check_pod_name(path: &Path<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks the resources of a pod as a whole, and that its containers fit in.
+/// Checks the resources of a pod as a whole, and that those of its containers do not exceed them.
 pub fn validate_pod(spec: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     let needs = spec.at(&["resources"]);
     if needs.is_null() {

@@ -36,8 +36,8 @@ pub fn prepare(pod: &mut Value, old: &Value) {
     templates::set_generation(pod, old, !semantic::equal_at(pod, old, &["spec"]));
 }
 
-/// Returns the old containers with the new resources; the new containers if their names differ, which validation then
-/// refuses.
+/// Returns the old containers with the new resources. If their names differ, returns the new containers, which
+/// validation then refuses.
 fn merge(new: &[Value], old: &[Value]) -> Vec<Value> {
     let name = |container: &Value| container.str_at(&["name"]).to_owned();
     if new.iter().zip(old).any(|(new, old)| name(new) != name(old)) {

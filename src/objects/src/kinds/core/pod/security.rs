@@ -29,7 +29,7 @@ fn one_of(context: &Value, key: &str, allowed: &[&str], path: &Path<'_>, errors:
     }
 }
 
-/// Checks the security context of a pod; `path` is the context's.
+/// Checks the security context of a pod; `path` is that of the context.
 pub fn validate_pod(spec: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
     let context = spec.at(&["securityContext"]);
     let has_more = context.as_object().is_some_and(|context| !context.is_empty());
@@ -158,7 +158,8 @@ fn is_sysctl_name(name: &str) -> bool {
     name.len() <= SYSCTL_BYTES_MAX && name.split(['.', '/']).all(segment)
 }
 
-/// Returns the namespace of the host that a sysctl would change because the pod shares it; `None` if it changes none.
+/// Returns the namespace of the host that a sysctl would change because the pod shares it. Returns `None` if there is
+/// none.
 fn contradiction(name: &str, spec: &Value) -> Option<&'static str> {
     let slash_first = name.find(['.', '/']).is_some_and(|at| name.as_bytes()[at] == b'/');
     let name: String = if slash_first {

@@ -83,7 +83,7 @@ fn images(containers: &[Value], path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the deadline; returns false if the other checks must be skipped.
+/// Checks the deadline. Returns false if the other checks must be skipped.
 fn deadline(pod: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) -> bool {
     let of = |pod: &Value| pod.int_at(&["spec", "activeDeadlineSeconds"]);
     match (of(pod), of(old)) {

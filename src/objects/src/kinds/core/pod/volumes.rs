@@ -12,8 +12,8 @@ use crate::rules::{names, resources};
 /// Valid volumes by name.
 pub type Volumes<'a> = HashMap<&'a str, &'a Value>;
 
-/// Types of volumes in the order in which they are checked. With each go the name in the error about a second type, and
-/// the name in errors about the type itself.
+/// The types of volumes in the order in which they are checked. Each has its field, its name in the error about a
+/// second type, and its name in errors about the type itself.
 const SOURCES: [(&str, &str, &str); 29] = [
     ("hostPath", "hostPath", "hostPath"),
     ("gitRepo", "gitRepo", "gitRepo"),
@@ -45,10 +45,10 @@ const SOURCES: [(&str, &str, &str); 29] = [
     ("ephemeral", "ephemeral", "ephemeral"),
     ("image", "image", "image"),
 ];
-/// Longest volume name and iSCSI portal together, where an initiator is named.
+/// Most bytes in a volume's name and its iSCSI portal together, if the volume names an initiator.
 const ISCSI_BYTES_MAX: usize = 64;
 
-/// Checks the volumes of a pod; returns the valid ones by name.
+/// Checks the volumes of a pod. Returns the valid ones by name.
 pub fn validate<'a>(
     volumes: &'a [Value],
     metadata: Option<&Value>,

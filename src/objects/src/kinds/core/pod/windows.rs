@@ -8,7 +8,7 @@ use crate::rules::names;
 
 /// Most KiB in a GMSA credential spec.
 const CREDENTIAL_KIB_MAX: usize = 64;
-/// Domains of users are shorter than this.
+/// The domain of a user must have fewer bytes than this.
 const DOMAIN_BYTES_END: usize = 256;
 /// Longest name of a user.
 const USER_BYTES_MAX: usize = 104;

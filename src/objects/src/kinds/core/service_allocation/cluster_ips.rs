@@ -55,8 +55,8 @@ fn take_address(object: &Value, family: &str, wanted: &str, allocations: &mut dy
     }
 }
 
-/// Allocates the addresses that a changed service needs in addition to those that it has; returns those that it gives
-/// up.
+/// Allocates the addresses that a changed service needs in addition to those that it has. Returns those that it no
+/// longer needs.
 pub(super) fn update_addresses(
     object: &mut Value,
     old: &Value,

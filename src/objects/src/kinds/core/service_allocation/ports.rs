@@ -1,4 +1,4 @@
-//! The node ports of a service, and the port for checks of its health.
+//! The node ports of a service, and the port at which load balancers check the health of nodes.
 
 use flotilla_proto::value::Value;
 
@@ -24,7 +24,7 @@ fn take_port(object: &Value, index: usize, wanted: i64, allocations: &mut dyn Al
         0 => allocations
             .take_port(None)
             .map_err(|refusal| ApiError::internal(format!("failed to allocate a nodePort: {refusal}")))?,
-        // A number that is no port is outside of every range, as 0 is, so that it gets the same answer.
+        // A number that is no port gets the answer for port 0, which is outside of every range.
         wanted => allocations.take_port(Some(u16::try_from(wanted).unwrap_or(0))).map_err(|refusal| {
             let path = Path::root("spec.ports");
             invalid_field(object, &path.index(index).child("nodePort"), &wanted.into(), refusal.to_string())
@@ -33,7 +33,7 @@ fn take_port(object: &Value, index: usize, wanted: i64, allocations: &mut dyn Al
     Ok(taken.into())
 }
 
-/// Allocates the node ports of a new service. Ports of equal number and different protocol share one.
+/// Allocates the node ports of a new service. Ports of the same number and different protocols share a node port.
 pub(super) fn take_new_ports(object: &mut Value, allocations: &mut dyn Allocations) -> ApiResult<()> {
     let numbers: Vec<i64> =
         object.list_at(&["spec", "ports"]).iter().map(|port| port.int_at(&["port"]).unwrap_or(0)).collect();
