@@ -93,8 +93,8 @@ pub const BACKUP_ATTEMPTS: usize = 16;
 pub const RESTORE_CHUNKS_IN_FLIGHT: usize = 16;
 /// Bytes appended to a group's log after which a new snapshot of it is written, unless its objects take more.
 pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
-/// The bytes of the log of all groups that one group keeps from being freed count, divided by this, as if the group had
-/// appended them since its last snapshot.
+/// A group keeps bytes of the log of all groups from being freed. The log counts as grown by these bytes, divided by
+/// this, if the group itself has appended less since its last snapshot.
 pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 /// Log entries that are applied together.
 pub const APPLY_ENTRIES_MAX: usize = 64;
@@ -224,7 +224,8 @@ pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(35
 /// Interval at which a replica checks which others are there, and exchanges what leaders have to tell.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
 /// Silence of another replica after which its groups consider it missing. A group that rests because it believes the
-/// replica to be there wakes then. This exceeds the part of [`ELECTION_TIMEOUT`] in which other replicas do not vote.
+/// replica to be there wakes then. Longer than the end of [`ELECTION_TIMEOUT`], until which other
+/// replicas vote for no other candidate.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
 /// How far ahead of the clock a revision assigned by others must be before the clock is advanced to it. A group that
 /// assigns more than 1,024 revisions per millisecond for a while gets ahead of the clock by itself.
@@ -278,8 +279,8 @@ pub const SNAPSHOT_PIECE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const SNAPSHOT_INSTALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a write or a read waits for a group to have a leader before it fails.
 pub const LEADER_WAIT: Duration = Duration::from_secs(4);
-/// Searches for the leader of a group during one change of its members or leader. An attempt that took long, such as to
-/// let a new member catch up, is followed by a new search.
+/// Searches for the leader of a group during one change of its members or leader, at most. A new one begins if the
+/// asked replica does not lead after an attempt that took long, such as to let a new member catch up.
 pub const LEADER_SEARCHES_MAX: u32 = 8;
 /// How long a question to the leader of a group may take before it is asked again.
 pub const LEADER_CALL_TIMEOUT: Duration = Duration::from_secs(2);

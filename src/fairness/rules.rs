@@ -125,7 +125,7 @@ impl Words {
     }
 }
 
-/// Requests for objects that a rule matches.
+/// Requests that a rule matches, for objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ResourceRule {
     verbs: Words,
@@ -168,7 +168,7 @@ fn is_of(resource: &str, of: &ResourceAttributes<'_>) -> bool {
     }
 }
 
-/// Requests for paths other than those of objects that a rule matches.
+/// Requests that a rule matches, for paths that are not those of objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PathRule {
     verbs: Words,

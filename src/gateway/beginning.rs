@@ -150,7 +150,7 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
         }
         if leads_now {
             // First free the addresses that an interrupted attempt allocated to a service without creating it. Later
-            // this would be wrong: a client may have claimed an address for a service that it is about to create.
+            // this would be wrong: a request may have claimed an address for a service that it is about to create.
             registry.repair_addresses().await.map_err(StartError::Addresses)?;
             bootstrap::seed(registry, input).await?;
             return Ok(Seeded::Now);

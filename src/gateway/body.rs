@@ -82,7 +82,7 @@ fn unsupported_media() -> ApiError {
     unsupported(&Media::ALL.map(Media::name))
 }
 
-/// Returns the error 415 for a patch of a custom resource.
+/// Returns the error 415 for a patch of a custom resource, in a format that such resources do not accept.
 pub fn unsupported_custom_patch() -> ApiError {
     unsupported(&["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"])
 }

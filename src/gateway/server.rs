@@ -165,7 +165,7 @@ impl Gateway {
         if let Some(fairness) = &fairness {
             fairness.is_complete().await;
         }
-        let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // stored definitions are served
+        let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // then definitions are served
         registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry, &aggregation).await?;
         following.extend(outside);

@@ -8,7 +8,7 @@ use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 /// Makes the changed object from the current one. Both are in the version of the request. The changed object has its
-/// defaults, and, if the change is an apply, its `managedFields`.
+/// defaults, and also its `managedFields` if [`Change::owns_managed_fields`] returns true.
 pub trait Change: Send {
     /// Makes the changed object.
     fn apply(&mut self, current: &Value, caller: &mut Caller) -> ApiResult<Value>;

@@ -24,7 +24,7 @@ pub struct ThreadState {
     since: Duration,
     /// Whether the present stall was reported.
     is_reported: bool,
-    /// The work that the thread noted at the last check, and how many checks have passed since it was asked last.
+    /// The work that the thread noted at the last check, and how many checks have found its last question answered.
     work: Work,
     same: u32,
 }

@@ -161,12 +161,12 @@ impl GroupClock {
         tokio::time::timeout(CLOSING_TIMEOUT, closing).await.unwrap_or(Err(ReadError::Unavailable))
     }
 
-    /// Returns the largest revision up to which subscribers want this group to be closed.
+    /// Returns the largest revision up to which anybody wants this group to be closed: see [`GroupClock::demand`].
     pub(crate) fn wanted(&self) -> Revision {
         Revision::new(self.wanted.load(Ordering::Acquire))
     }
 
-    /// Repeats the demand of the subscribers if the group is not closed up to [`GroupClock::wanted`] by now.
+    /// Repeats the demand if the group is not closed up to [`GroupClock::wanted`] by now.
     pub(crate) fn demand_again(&self) {
         if self.wanted() > self.closed() {
             self.demands.notify_one();

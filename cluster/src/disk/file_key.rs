@@ -192,7 +192,7 @@ fn header(wrapped: &[u8]) -> io::Result<Vec<u8>> {
 /// One copy of the header, as it was read.
 enum Copy<'a> {
     Wrapped(&'a [u8]),
-    /// Names this format, which is of a later release; or its first bytes are damaged.
+    /// States this format: it is that of a later release, or these bytes are damaged.
     Newer(u32),
     Damaged,
 }

@@ -11,8 +11,8 @@ use crate::clock::GroupClock;
 use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
 use crate::shard_map::GroupNumber;
 
-/// Closes each group up to the revision that subscribers want. Never returns. All groups are asked together, at most
-/// once per interval, so that one fsync makes their entries durable.
+/// Closes each group up to the revision that is wanted ([`GroupClock::wanted`]). Never returns. All groups are asked
+/// together, at most once per interval, so that one fsync makes their entries durable.
 pub(crate) async fn close_on_demand(tables: Arc<Tables>) {
     let mut closing: BTreeMap<GroupNumber, Rc<Cell<bool>>> = BTreeMap::new();
     loop {

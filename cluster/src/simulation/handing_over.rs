@@ -14,7 +14,7 @@ use crate::shard_map::DEFAULT_GROUP;
 
 /// How long an expected event may take, in milliseconds.
 const PATIENCE_MS: u64 = 30_000;
-/// How long an access takes to a disk that stands still, in milliseconds.
+/// How long an access to a disk that stands still takes, in milliseconds.
 const STANDSTILL_MS: u64 = 10_000_000;
 /// How long nothing may happen after the process goes on, in milliseconds.
 const CALM_MS: u64 = 3_000;

@@ -11,7 +11,7 @@ const KEPT_MAX: usize = 32 * 1024;
 /// The path of the owned fields of an object. They are encoded as their text, so nothing in them is indexed.
 const OWNED_FIELDS: [&str; 3] = ["metadata", "managedFields", "fieldsV1"];
 
-/// The id of no value.
+/// Stands in the place of an id where there is no value.
 const NONE: u32 = u32::MAX;
 
 /// The index of one JSON text. Its memory is reused for the next text.

@@ -25,8 +25,8 @@ pub enum Hole {
     Deep,
     /// A number that does not fit into 64 bits, as it is written in the text.
     Number(Str),
-    /// A number, as it is written in the text. Its value would be written in another form. Quantities keep that form. A
-    /// reader that needs the value calls [`Value::resolve_literals`](super::Value::resolve_literals).
+    /// A number, as it is written in the text. Its value would be written in another form. Quantities keep the form of
+    /// the text. A reader that needs the value calls [`Value::resolve_literals`](super::Value::resolve_literals).
     Literal(Str),
 }
 

@@ -1,5 +1,5 @@
-//! Lists that are made as a whole: Tables of custom resources and of kinds that order their rows, and protobuf other
-//! than whole objects of built-in kinds. Other threads than the workers make the large ones.
+//! Lists that are made as a whole: Tables of custom resources and of kinds that order their rows, and lists in
+//! protobuf, except those of full objects of built-in kinds. Other threads than the workers make the large ones.
 
 use std::sync::Arc;
 

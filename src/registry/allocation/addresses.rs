@@ -144,7 +144,7 @@ impl Ranges {
 
     /// Returns a free address of a family. Returns `None` if there is none. Prefers the upper part of a range, since
     /// people choose from the lower part (KEP-3070). Tries `probes` successive addresses of each part: the caller
-    /// passes a number that ensures that one of them is free.
+    /// passes more than there are taken addresses, so that no part with a free address is passed over.
     pub fn any(&self, family: &str, probes: u64, is_free: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
         let of_family = |block: &&Block| (if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" }) == family;
         for (first, last) in self.blocks.iter().filter(of_family).filter_map(|block| usable(*block)) {

@@ -16,7 +16,7 @@ pub enum List<'a> {
     Tree(&'a [Tree], Option<&'a Structural>),
     /// Created by an expression.
     Made(Arc<Vec<Value<'a>>>),
-    /// The result of `+` on sets and on lists with keys. It is compared as they are.
+    /// The result of `+` on sets and on lists with keys. It is compared in the same way as these.
     Merged(Arc<Vec<Value<'a>>>, &'a Structural),
     /// The result of `+` on other lists, without a copy.
     Joined(Arc<Joined<'a>>),

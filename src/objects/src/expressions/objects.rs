@@ -11,7 +11,7 @@ use flotilla_proto::value::{Float, Map as Members};
 use crate::field::quote;
 use crate::limits;
 
-/// Integers above this become text in JSON, which readers may not represent exactly as numbers.
+/// Integers above this become text in JSON, since readers may not represent such numbers exactly.
 const EXACT_MAX: u64 = 1 << 53;
 
 /// A JSON patch operation.
