@@ -57,6 +57,10 @@ tree:
 deny:
     cargo deny --offline check licenses bans sources
 
+# Runs copies of unit tests whose path contains NAME side by side, to find tests that fail on a busy machine.
+stress name="":
+    .ci/stress -- {{name}}
+
 # Runs everything that a change must pass.
 ci:
     .ci/run
