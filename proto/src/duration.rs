@@ -11,6 +11,9 @@ const UNITS: [(&str, i128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
+/// The most nanoseconds of a duration, without its sign: those of the smallest one.
+const NANOS_MAX: i128 = 1 << 63;
+
 /// Returns the nanoseconds of a text. Returns `None` when it is not a duration that fits into 64 bits.
 pub fn parse(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
@@ -32,7 +35,7 @@ pub fn parse(text: &str) -> Option<i64> {
             decimals = rest[whole + 1..].bytes().take_while(u8::is_ascii_digit).count();
             end = whole + 1 + decimals;
         }
-        if (whole + decimals == 0) || whole > 19 {
+        if whole + decimals == 0 {
             return None;
         }
         let (number, after) = rest.split_at(end);
@@ -40,17 +43,29 @@ pub fn parse(text: &str) -> Option<i64> {
         let (name, after) = after.split_at(unit);
         let (_, scale) = UNITS.iter().find(|(unit, _)| *unit == name)?;
         let (int, fraction) = number.split_once('.').unwrap_or((number, ""));
-        total += int.parse::<i128>().unwrap_or(0) * scale;
-        let fraction = &fraction[..fraction.len().min(15)];
-        if !fraction.is_empty() {
-            total += fraction.parse::<i128>().ok()? * scale / 10_i128.pow(fraction.len() as u32);
-        }
-        if total > i128::from(i64::MAX) {
+        let int = if int.is_empty() { 0 } else { int.parse::<u64>().ok()? };
+        total += i128::from(int) * scale + fraction_of(fraction, *scale);
+        if total > NANOS_MAX {
             return None;
         }
         rest = after;
     }
     i64::try_from(if negative { -total } else { total }).ok()
+}
+
+/// Returns the nanoseconds of the decimals of a number of units. Computes with floats, as Go does, so that every text
+/// has the same value.
+fn fraction_of(decimals: &str, unit: i128) -> i128 {
+    let (mut fraction, mut scale) = (0_u64, 1.0);
+    for digit in decimals.bytes().map(|digit| u64::from(digit - b'0')) {
+        let Some(longer) =
+            fraction.checked_mul(10).and_then(|tens| tens.checked_add(digit)).filter(|&it| it <= 1 << 63)
+        else {
+            break;
+        };
+        (fraction, scale) = (longer, scale * 10.0);
+    }
+    (fraction as f64 * (unit as f64 / scale)) as i128
 }
 
 /// Returns the canonical text: hours, minutes and seconds, or below a second the one unit that fits.
@@ -108,10 +123,18 @@ mod tests {
             ("10us", "10µs"),
             ("7ns", "7ns"),
             ("1.5us", "1.5µs"),
+            ("0.3333333333333333333h", "20m0s"),
+            ("0.9223372036854775807h", "55m20.413933267s"),
+            ("0.100000000000000000000h", "6m0s"),
+            ("0.18446744073709551616s", "184.46744ms"),
+            ("0.9999999999999999999999999s", "1s"),
+            ("00000000000000000000001s", "1s"),
+            ("9223372036854775807ns", "2562047h47m16.854775807s"),
+            ("-2562047h47m16.854775808s", "-2562047h47m16.854775808s"),
         ] {
             assert_eq!(format(parse(text).unwrap()), want, "{text}");
         }
-        for text in ["", "5", "1x", ".", "s", "99999999999h"] {
+        for text in ["", "5", "1x", ".", "s", "99999999999h", "9223372036854775808ns", "99999999999999999999ns"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -102,18 +102,27 @@ fn number(text: &str) -> Option<Value> {
         Some(two) if two.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()) => Some((8, &digits[1..])),
         _ => None,
     };
-    if let Some((radix, digits)) = radix
-        && let Ok(number) = i64::from_str_radix(digits, radix)
-    {
-        return Some(Value::Int(if negative { -number } else { number }));
+    // go-yaml itself takes `0b` away, and what follows may have a sign of its own.
+    let may_have_sign = text.starts_with("0b");
+    let radix = radix.filter(|(_, digits)| may_have_sign || !digits.starts_with(['+', '-']));
+    if let Some((radix, digits)) = radix {
+        let signed = if negative {
+            i64::from_str_radix(&format!("-{digits}"), radix)
+        } else {
+            i64::from_str_radix(digits, radix)
+        };
+        if let Ok(number) = signed {
+            return Some(Value::Int(number));
+        }
     }
     // A number that only fits into an unsigned type keeps its digits: readers of its value make it a float, and
     // quantities use the digits.
+    let has_sign = digits.len() < text.len() || radix.is_some_and(|(_, digits)| digits.starts_with(['+', '-']));
     let unsigned = match radix {
         Some((radix, digits)) => u64::from_str_radix(digits, radix).ok(),
         None => digits.parse().ok(),
     };
-    if let Some(number) = unsigned.filter(|&number| !negative && i64::try_from(number).is_err()) {
+    if let Some(number) = unsigned.filter(|&number| !has_sign && i64::try_from(number).is_err()) {
         return Some(Value::Hole(Hole::Literal(number.to_string().into())));
     }
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {

@@ -282,6 +282,18 @@ fn documents_become_json() {
 }
 
 #[test]
+fn signs_stand_before_the_whole_number() {
+    for text in ["0x-5", "0x+5", "0o-5", "-0b-1", "-0x-8000000000000000", "+0b-1", "0x+ffffffffffffffff"] {
+        assert_eq!(json(&format!("a: {text}\n")), format!("{{\"a\":\"{text}\"}}"));
+    }
+    // go-yaml takes `0b` away before it parses the rest.
+    assert_eq!(json("a: 0b-1\nb: -0x8000000000000000\n"), r#"{"a":-1,"b":-9223372036854775808}"#);
+    let ones = "1".repeat(64);
+    assert_eq!(json(&format!("a: 0b{ones}\n")), r#"{"a":18446744073709552000}"#);
+    assert_eq!(json(&format!("a: 0b+{ones}\n")), format!("{{\"a\":\"0b+{ones}\"}}"));
+}
+
+#[test]
 fn numbers_that_are_too_large_are_text() {
     let nines = "9".repeat(400);
     for number in ["1e400", "-1.8e308", "+1e309", "1e+400", &nines] {
