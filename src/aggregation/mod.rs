@@ -123,16 +123,44 @@ impl Aggregation {
                 let Some(object) = live.or(deleted) else { return };
                 let Some(key) = remote::split_name(object.key().name()) else { return };
                 let remote = live.and_then(|live| Remote::of(&stored_value(live).ok()?)).map(Arc::new);
-                let set = |remotes: &mut BTreeMap<_, _>| match remote {
-                    Some(remote) if remotes.len() < limits::AGGREGATED_VERSIONS => drop(remotes.insert(key, remote)),
-                    _ => drop(remotes.remove(&key)),
-                };
                 match &mut listed {
-                    Some(all) => set(all),
-                    None => self.known.change(set),
+                    Some(all) => set(all, key, remote),
+                    None => self.known.change(|remotes| set(remotes, key, remote)),
                 }
             }
         })
         .await;
+    }
+}
+
+/// Adds, replaces or removes the server of a group and version. A new one beyond the bound is left out.
+fn set<R>(remotes: &mut BTreeMap<(String, String), R>, key: (String, String), remote: Option<R>) {
+    match remote {
+        Some(remote) if remotes.len() < limits::AGGREGATED_VERSIONS || remotes.contains_key(&key) => {
+            remotes.insert(key, remote);
+        }
+        _ => {
+            remotes.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_servers_can_be_replaced_when_no_new_one_fits() {
+        let key = |number: usize| (format!("g{number}.example.com"), "v1".to_owned());
+        let mut remotes = BTreeMap::new();
+        for number in 0..=limits::AGGREGATED_VERSIONS {
+            set(&mut remotes, key(number), Some("first"));
+        }
+        assert_eq!(remotes.len(), limits::AGGREGATED_VERSIONS);
+        set(&mut remotes, key(0), Some("second"));
+        assert_eq!((remotes.get(&key(0)), remotes.len()), (Some(&"second"), limits::AGGREGATED_VERSIONS));
+        set(&mut remotes, key(0), None);
+        set(&mut remotes, key(limits::AGGREGATED_VERSIONS), Some("second"));
+        assert_eq!(remotes.get(&key(limits::AGGREGATED_VERSIONS)), Some(&"second"));
     }
 }
