@@ -13,6 +13,24 @@ pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
 const METADATA: Metadata<'static> = Metadata::new("flotilla", Level::INFO, None);
 
+/// Raises a gauge by one until it is dropped, also when the future that holds it is.
+#[derive(Debug)]
+pub struct Raised(Gauge);
+
+impl Raised {
+    /// Raises the gauge.
+    pub fn new(gauge: Gauge) -> Self {
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
 /// All metrics that are updated on each event.
 pub struct Meter {
     recorder: PrometheusRecorder,

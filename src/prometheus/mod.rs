@@ -9,4 +9,4 @@ mod meter;
 
 pub use exposition::{CONTENT_TYPE, Page, Samples, read_labels, sorted};
 pub use histogram::{Family, Histogram, Unit};
-pub use meter::{Labels, Meter};
+pub use meter::{Labels, Meter, Raised};

@@ -12,7 +12,7 @@ use crate::access::user::{Extra, User};
 use crate::config::Config;
 use crate::limits;
 use crate::outbound::Outbound;
-use crate::prometheus::{Meter, families};
+use crate::prometheus::{Meter, Raised, families};
 use crate::webhooks::answers::{self, Answers, Key};
 use crate::webhooks::{Backend, Persistence, typed};
 
@@ -91,10 +91,8 @@ impl TokenWebhook {
             "spec": {"token": text, "audiences": (texts(audiences))}, "status": {"user": {}}
         });
         let (inner, audiences) = (Arc::clone(&self.0), audiences.to_vec());
-        let blocked = self.0.meter.gauge(families::TOKEN_FETCHES_ACTIVE, &[("status", "blocked")]);
-        blocked.increment(1.0);
+        let _blocked = Raised::new(self.0.meter.gauge(families::TOKEN_FETCHES_ACTIVE, &[("status", "blocked")]));
         let answer = self.0.asked.answer(key, async move { inner.fetch(key, question, &audiences).await }).await;
-        blocked.decrement(1.0);
         answer.unwrap_or_else(|| TokenAnswer::Failed("too many reviews of tokens are in progress".to_owned()))
     }
 }
@@ -106,12 +104,11 @@ impl Inner {
 
     /// Asks the webhook, and keeps its answer.
     async fn fetch(&self, key: Key, question: Value, wanted: &[String]) -> TokenAnswer {
-        let active = self.meter.gauge(families::TOKEN_FETCHES_ACTIVE, &[("status", "in_flight")]);
-        active.increment(1.0);
+        let active = Raised::new(self.meter.gauge(families::TOKEN_FETCHES_ACTIVE, &[("status", "in_flight")]));
         let (ends, bytes_max) = (Some(Instant::now() + TIMEOUT), limits::REVIEW_ANSWER_BYTES);
         let how = Persistence { timeout: TIMEOUT, bytes_max, first_wait: FIRST_WAIT, ends };
         let answered = self.backend.ask_persistently(&self.outbound, &question, how, |_, _| ()).await;
-        active.decrement(1.0);
+        drop(active);
         let read = answered.map_err(|failed| failed.message).and_then(|answer| read(&answer, wanted, &self.audiences));
         self.count(families::TOKEN_FETCHES, if read.is_ok() { "ok" } else { "error" });
         match read {
