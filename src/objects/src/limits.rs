@@ -270,6 +270,9 @@ pub const LIST_CHUNK_OBJECTS: usize = 64;
 /// [`WARNING_CHARACTERS`], and those that still do not fit are dropped.
 pub const WARNINGS_CHARACTERS: usize = 4_096;
 
+/// Different warnings about pairs of items in a pod. Further ones would not fit into an answer.
+pub const WARNINGS: usize = WARNINGS_CHARACTERS;
+
 /// Characters to which a warning is shortened if all together have more than [`WARNINGS_CHARACTERS`].
 pub const WARNING_CHARACTERS: usize = 256;
 

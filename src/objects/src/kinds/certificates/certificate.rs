@@ -1,5 +1,8 @@
 //! CertificateSigningRequests: the requested certificate, its approval, and the issued certificate.
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flotilla_proto::time::Timestamp;
@@ -188,14 +191,13 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     }
     let known = |usage: &Value| usage.as_str().is_some_and(|usage| USAGES.contains(&usage));
     let before = old.map_or(&[][..], |old| old.list_at(&["spec", "usages"]));
-    let repeated = |list: &[Value], index: usize| list[..index].contains(&list[index]);
     if before.iter().all(known) {
         for (index, usage) in usages.iter().enumerate().filter(|(_, usage)| !known(usage)) {
             errors.not_supported(&path.child("usages").index(index), usage.as_str().unwrap_or(""), &USAGES);
         }
     }
-    if !(0..before.len()).any(|index| repeated(before, index)) {
-        for index in (0..usages.len()).filter(|index| repeated(usages, *index)) {
+    if repeated(before.iter().map(Value::as_str)).next().is_none() {
+        for index in repeated(usages.iter().map(Value::as_str)) {
             errors.duplicate(&path.child("usages").index(index), &usages[index]);
         }
     }
@@ -293,32 +295,41 @@ pub fn validate_signer(name: &str, path: &Path<'_>, errors: &mut Errors) {
 fn validate_conditions(object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let path = Path::root("status.conditions");
     let before = old.map_or(&[][..], conditions);
-    let kind = |condition: &Value| condition.str_at(&["type"]).to_owned();
-    let lax_empty = before.iter().any(|condition| kind(condition).is_empty());
-    let lax_both = ["Approved", "Denied"].iter().all(|both| before.iter().any(|condition| kind(condition) == *both));
-    let lax_twice = (0..before.len()).any(|at| before[..at].iter().any(|other| kind(other) == kind(&before[at])));
-    let list = conditions(object);
-    for (index, condition) in list.iter().enumerate() {
+    let before: Vec<&str> = before.iter().map(kind).collect();
+    let lax_empty = before.contains(&"");
+    let lax_both = ["Approved", "Denied"].iter().all(|both| before.contains(both));
+    let lax_twice = repeated(before).next().is_some();
+    let mut earlier = HashSet::new();
+    for (index, condition) in conditions(object).iter().enumerate() {
         let place = path.index(index);
         let name = kind(condition);
         if name.is_empty() && !lax_empty {
             errors.required(&place.child("type"), "");
         }
-        let allowed: &[&str] = if CONDITIONS.contains(&&*name) { &["True"] } else { &["False", "True", "Unknown"] };
+        let allowed: &[&str] = if CONDITIONS.contains(&name) { &["True"] } else { &["False", "True", "Unknown"] };
         names::check_choice(&place.child("status"), condition.str_at(&["status"]), allowed, errors);
-        let opposite = match &*name {
+        let opposite = match name {
             "Approved" => "Denied",
             "Denied" => "Approved",
             _ => "",
         };
-        let earlier = &list[..index];
-        if !lax_both && !opposite.is_empty() && earlier.iter().any(|other| kind(other) == opposite) {
-            errors.invalid_str(&path, &name, "Approved and Denied conditions are mutually exclusive");
+        if !lax_both && !opposite.is_empty() && earlier.contains(opposite) {
+            errors.invalid_str(&path, name, "Approved and Denied conditions are mutually exclusive");
         }
-        if !lax_twice && earlier.iter().any(|other| kind(other) == name) {
+        if !earlier.insert(name) && !lax_twice {
             errors.duplicate(&place.child("type"), &name.into());
         }
     }
+}
+
+fn kind(condition: &Value) -> &str {
+    condition.str_at(&["type"])
+}
+
+/// Returns the indexes of the items that are equal to an earlier one.
+fn repeated<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = usize> {
+    let mut earlier = HashSet::new();
+    items.into_iter().enumerate().filter_map(move |(index, item)| (!earlier.insert(item)).then_some(index))
 }
 
 fn validate_change(object: &Value, old: &Value, part: Part, errors: &mut Errors) {

@@ -1,5 +1,7 @@
 //! Validation of StatefulSets.
 
+use std::collections::HashSet;
+
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
@@ -163,15 +165,11 @@ fn as_in_a_pod(template: &Value, claims: &[Value]) -> Option<Value> {
         changed.remove_at(&["spec", key]);
     }
     if !claims.is_empty() {
-        let mut names: Vec<&str> = Vec::new();
-        for claim in claims {
-            let name = claim.str_at(&["metadata", "name"]);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let mut names = HashSet::new();
+        let distinct =
+            claims.iter().map(|claim| claim.str_at(&["metadata", "name"])).filter(|name| names.insert(*name));
         let mut volumes: Vec<Value> =
-            names.iter().map(|&name| value!({"name": name, "persistentVolumeClaim": {"claimName": name}})).collect();
+            distinct.map(|name| value!({"name": name, "persistentVolumeClaim": {"claimName": name}})).collect();
         let own = template.list_at(&["spec", "volumes"]).iter();
         volumes.extend(own.filter(|volume| !names.contains(&volume.str_at(&["name"]))).cloned());
         changed.set_at(&["spec", "volumes"], volumes);

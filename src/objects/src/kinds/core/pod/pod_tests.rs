@@ -155,3 +155,28 @@ fn budgets_are_spent() {
     let causes = &refused.details.as_ref().unwrap().causes;
     assert_eq!(causes[0].message, "The disruption budget b needs 1 healthy pods and has 1 currently");
 }
+
+#[test]
+fn pairs_of_items_cause_a_bounded_number_of_warnings() {
+    let warnings = |pod: &Value| {
+        let mut warnings = Vec::new();
+        (STRATEGY.warnings)(pod, None, &mut warnings);
+        warnings
+    };
+    let port = value!({"containerPort": 80, "protocol": "TCP"});
+    let of_ports = pod(value!({"name": "c", "image": "a", "ports": (vec![port; 1_000])}));
+    assert_eq!(warnings(&of_ports).len(), crate::limits::WARNINGS);
+
+    let with_files = |paths: Vec<String>| {
+        let mut pod = pod(value!({"name": "c", "image": "a"}));
+        let items: Vec<Value> = paths.into_iter().map(|path| value!({"key": "k", "path": path})).collect();
+        pod.set_at(&["spec", "volumes"], value!([{"name": "v", "configMap": {"name": "m", "items": items}}]));
+        warnings(&pod)
+    };
+    let nested = (0..1_000).map(|depth| format!("a{}", "/a".repeat(depth))).collect();
+    assert_eq!(with_files(nested).len(), crate::limits::WARNINGS);
+    let mut equal = vec!["a".to_owned(); 1_000];
+    equal.extend(["b".to_owned(), "b/c".to_owned()]);
+    let overlap = |paths: &str| format!("volume \"v\" (ConfigMap \"m\"): overlapping paths: {paths}");
+    assert_eq!(with_files(equal), [overlap("\"a\" with \"a\""), overlap("\"b/c\" with \"b\"")]);
+}

@@ -138,7 +138,11 @@ pub fn has_uneven_huge_pages(spec: &Value) -> bool {
 
 fn claim_names(claims: &[Value], of_pod: &[&str], path: &Path<'_>, errors: &mut Errors) {
     let mut seen: HashSet<String> = HashSet::new();
+    let known_names: HashSet<&str> = of_pod.iter().copied().collect();
     for (n, claim) in claims.iter().enumerate() {
+        if errors.is_full() {
+            return;
+        }
         let path = path.index(n);
         let (name, request) = (claim.str_at(&["name"]), claim.str_at(&["request"]));
         if name.is_empty() {
@@ -150,7 +154,7 @@ fn claim_names(claims: &[Value], of_pod: &[&str], path: &Path<'_>, errors: &mut 
         } else {
             claim_request(name, request, &path, &mut seen, errors);
         }
-        if !of_pod.contains(&name) {
+        if !known_names.contains(name) {
             let mut known = of_pod.to_vec();
             known.sort_unstable();
             let known = if known.is_empty() { " which is empty".into() } else { format!(": {}", known.join(", ")) };

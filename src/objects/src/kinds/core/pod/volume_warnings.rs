@@ -1,8 +1,11 @@
 //! Warnings about volumes: types without a driver, and files that hide each other.
 
+use std::collections::HashSet;
+
 use flotilla_proto::value::Value;
 
 use crate::field::{Path, quote};
+use crate::limits;
 use crate::rules::resources;
 
 const OLD_TYPES: [(&str, &str, &str); 7] = [
@@ -36,7 +39,26 @@ pub fn of_volumes(volumes: &[Value], path: &Path<'_>, into: &mut Vec<String>) {
             }
         }
     }
-    volumes.iter().for_each(|volume| overlaps(volume, into));
+    let mut warnings = Warnings { told: HashSet::new(), into };
+    volumes.iter().for_each(|volume| overlaps(volume, &mut warnings));
+}
+
+/// Warnings about pairs of files, each once.
+struct Warnings<'a> {
+    told: HashSet<String>,
+    into: &'a mut Vec<String>,
+}
+
+impl Warnings<'_> {
+    fn is_full(&self) -> bool {
+        self.told.len() >= limits::WARNINGS
+    }
+
+    fn push(&mut self, warning: String) {
+        if self.told.insert(warning.clone()) {
+            self.into.push(warning);
+        }
+    }
 }
 
 /// Warns of sizes in the spec of a claim that are not whole bytes.
@@ -77,7 +99,7 @@ fn files(items: &[Value], source: &str) -> Vec<File> {
     items.iter().map(|item| File { path: item.str_at(&["path"]).into(), source: source.into() }).collect()
 }
 
-fn overlaps(volume: &Value, into: &mut Vec<String>) {
+fn overlaps(volume: &Value, warnings: &mut Warnings<'_>) {
     let name = quote(volume.str_at(&["name"]));
     let named = |kind: &str, name: &str| format!("{kind} {}", quote(name));
     for (key, kind, reference) in
@@ -85,7 +107,7 @@ fn overlaps(volume: &Value, into: &mut Vec<String>) {
     {
         let Some(source) = volume.get(key) else { continue };
         let shown = if reference.is_empty() { kind.into() } else { named(kind, source.str_at(&[reference])) };
-        collect(files(source.list_at(&["items"]), ""), &name, &shown, &mut Vec::new(), into);
+        collect(files(source.list_at(&["items"]), ""), &name, &shown, &mut Vec::new(), warnings);
     }
     let Some(projected) = volume.get("projected") else { return };
     let mut all = Vec::new();
@@ -100,22 +122,27 @@ fn overlaps(volume: &Value, into: &mut Vec<String>) {
             files(std::slice::from_ref(token), "ServiceAccountToken")
         } else {
             if source.as_object().is_some_and(|source| source.is_empty()) {
-                into.push(format!("volume {name} (Projected) has no sources provided"));
+                warnings.into.push(format!("volume {name} (Projected) has no sources provided"));
             }
             continue;
         };
-        collect(found, &name, "Projected", &mut all, into);
+        collect(found, &name, "Projected", &mut all, warnings);
     }
 }
 
-/// Warns of each file that overlaps an earlier one.
-fn collect(files: Vec<File>, volume: &str, kind: &str, earlier: &mut Vec<File>, into: &mut Vec<String>) {
+/// Warns of each file that overlaps an earlier one. `earlier` has each file once: equal ones cause equal warnings.
+fn collect(files: Vec<File>, volume: &str, kind: &str, earlier: &mut Vec<File>, warnings: &mut Warnings<'_>) {
     for mut file in files {
         file.path.truncate(file.path.trim_end_matches('/').len());
         for other in earlier.iter().filter(|other| !file.path.is_empty() && file.overlaps(other)) {
+            if warnings.is_full() {
+                return;
+            }
             let both = format!("{} with {}", file.shown(), other.shown());
-            into.push(format!("volume {volume} ({kind}): overlapping paths: {both}"));
+            warnings.push(format!("volume {volume} ({kind}): overlapping paths: {both}"));
         }
-        earlier.push(file);
+        if !earlier.contains(&file) {
+            earlier.push(file);
+        }
     }
 }

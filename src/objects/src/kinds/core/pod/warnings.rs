@@ -7,6 +7,7 @@ use flotilla_proto::value::{Map, Value};
 use super::spec::for_each_container;
 use super::{annotations, app_armor, volume_warnings};
 use crate::field::{Path, quote};
+use crate::limits;
 use crate::rules::node_selector::deprecation;
 use crate::rules::{addresses, names, resources};
 
@@ -268,7 +269,7 @@ struct Port<'a> {
 }
 
 fn ports(spec: &Value, path: &Path<'_>, into: &mut Vec<String>) {
-    let mut by_number: HashMap<(i64, String), Vec<Port<'_>>> = HashMap::new();
+    let (mut by_number, mut pairs) = (HashMap::new(), 0);
     let mut names: Vec<(String, String)> = Vec::new();
     let all = ["initContainers", "containers", "ephemeralContainers"].map(|list| (list, spec.list_at(&[list])));
     for (list, containers) in all {
@@ -278,7 +279,7 @@ fn ports(spec: &Value, path: &Path<'_>, into: &mut Vec<String>) {
             let ports_path = container_path.child("ports");
             for (n, port) in container.list_at(&["ports"]).iter().enumerate() {
                 let path = ports_path.index(n).to_string();
-                one_port(port, &path, &mut by_number, into);
+                one_port(port, &path, &mut by_number, &mut pairs, into);
                 let name = port.str_at(&["name"]);
                 if !name.is_empty() {
                     names.push((name.to_owned(), path));
@@ -302,6 +303,7 @@ fn one_port<'a>(
     port: &'a Value,
     path: &str,
     by_number: &mut HashMap<(i64, String), Vec<Port<'a>>>,
+    pairs: &mut usize,
     into: &mut Vec<String>,
 ) {
     let number = |key: &str| port.int_at(&[key]).unwrap_or(0);
@@ -316,6 +318,9 @@ fn one_port<'a>(
     }
     let others = by_number.entry((number("containerPort"), protocol.to_owned())).or_default();
     for other in others.iter() {
+        if *pairs >= limits::WARNINGS {
+            break;
+        }
         let what = if other.address == address && other.host == host {
             "duplicate"
         } else if host == 0 || other.host == 0 {
@@ -326,6 +331,7 @@ fn one_port<'a>(
             continue;
         };
         into.push(format!("{path}: {what} port definition with {}", other.path));
+        *pairs += 1;
     }
     others.push(Port { path: path.to_owned(), address, host });
 }
