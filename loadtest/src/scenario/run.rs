@@ -34,8 +34,15 @@ pub struct Part {
 
 impl Part {
     /// Returns the numbers below `count` that belong to this part.
-    pub fn numbers(self, count: usize) -> impl Iterator<Item = usize> + Clone {
+    pub fn numbers(self, count: usize) -> impl ExactSizeIterator<Item = usize> + Clone {
         (self.number - 1..count).step_by(self.of)
+    }
+
+    /// Returns the number below `count` to which a request of this part belongs: its requests take turns with its
+    /// numbers. Returns `None` if it has none.
+    pub fn number_of(self, request: usize, count: usize) -> Option<usize> {
+        let own = self.numbers(count).len();
+        self.numbers(count).nth((request / self.of).checked_rem(own)?)
     }
 }
 
@@ -363,6 +370,12 @@ mod tests {
             (1..=4).flat_map(|number| Part { number, of: 4 }.numbers(10).collect::<Vec<_>>()).collect();
         all.sort_unstable();
         assert_eq!(all, (0..10).collect::<Vec<_>>());
+        for part in (1..=3).map(|number| Part { number, of: 3 }) {
+            let found: Vec<_> = (part.number - 1..30).step_by(3).map(|request| part.number_of(request, 10)).collect();
+            let own: Vec<_> = part.numbers(10).map(Some).cycle().take(10).collect();
+            assert_eq!(found, own);
+        }
+        assert_eq!(Part { number: 3, of: 3 }.number_of(2, 2), None);
         assert_eq!("2/4".parse(), Ok(Part { number: 2, of: 4 }));
         for text in ["0/4", "5/4", "1", "a/b", "1/0"] {
             assert!(text.parse::<Part>().is_err(), "{text}");

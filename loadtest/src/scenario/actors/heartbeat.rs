@@ -88,7 +88,7 @@ impl Nodes {
     }
 
     async fn renew(self: Rc<Self>, number: usize, due: Instant) {
-        let number = number % self.count;
+        let Some(number) = self.run.part.number_of(number, self.count) else { return };
         let before = self.revisions[number].get();
         let now = self.run.unix_micros(Instant::now());
         let path = format!("{}/{}", self.leases, node_name(number));
@@ -120,7 +120,8 @@ impl Nodes {
     }
 
     async fn update_status(self: Rc<Self>, number: usize, due: Instant) {
-        let name = node_name(number % self.count);
+        let Some(number) = self.run.part.number_of(number, self.count) else { return };
+        let name = node_name(number);
         let body = json!({"status": {"conditions": made::conditions(&made::time())}}).to_string();
         let mut call = Call::with_json(Method::PATCH, format!("/api/v1/nodes/{name}/status"), body).keeping_body();
         call.body = call.body.map(|(_, bytes)| ("application/strategic-merge-patch+json", bytes));

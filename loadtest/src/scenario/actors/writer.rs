@@ -129,9 +129,7 @@ impl Set {
 
     async fn change(self: Rc<Self>, number: usize, due: Instant) {
         // Each part changes its own objects only.
-        let own = self.run.part.numbers(self.objects.len());
-        let at = (number / self.run.part.of) % own.clone().count().max(1);
-        let Some(number) = own.clone().nth(at) else { return };
+        let Some(number) = self.run.part.number_of(number, self.objects.len()) else { return };
         let mut known = self.objects[number].lock().await;
         let mark = self.mark(number, known.sequence + 1, due);
         let call = self.call(number, &mark);
