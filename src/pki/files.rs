@@ -54,15 +54,15 @@ pub(super) fn read_existing(path: &Path) -> Result<Option<String>, PkiError> {
 /// # Errors
 /// When it cannot be written.
 pub fn publish_new(path: &Path, content: &str, mode: u32) -> Result<String, PkiError> {
-    let draft = write_draft(path, content.as_bytes(), mode).map_err(at(path))?;
-    let linked = std::fs::hard_link(&draft, path);
-    let removed = std::fs::remove_file(&draft);
-    match linked {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(at(path)(error)),
-    }
-    removed.and_then(|()| sync_dir(path)).map_err(at(path))?;
+    let publish = || {
+        let draft = Draft::write(path, content.as_bytes(), mode)?;
+        match std::fs::hard_link(&draft.0, path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+            _ => drop(draft),
+        }
+        sync_dir(path)
+    };
+    publish().map_err(at(path))?;
     read_credential(path)
 }
 
@@ -72,11 +72,8 @@ pub fn publish_new(path: &Path, content: &str, mode: u32) -> Result<String, PkiE
 /// When it cannot be written.
 pub fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
     let publish = || {
-        let draft = write_draft(path, content, mode)?;
-        std::fs::rename(&draft, path).inspect_err(|_| {
-            // The draft is useless now. Failing to remove it is the lesser error, so it is ignored.
-            let _ = std::fs::remove_file(&draft);
-        })?;
+        let draft = Draft::write(path, content, mode)?;
+        std::fs::rename(&draft.0, path)?;
         sync_dir(path)
     };
     publish().map_err(at(path))
@@ -90,17 +87,30 @@ pub(super) fn replace_if_changed(path: &Path, content: &[u8], mode: u32) -> Resu
     }
 }
 
-/// Writes a file beside `path` under a unique name, and waits until it is on the disk.
-fn write_draft(path: &Path, content: &[u8], mode: u32) -> io::Result<PathBuf> {
-    static SERIAL: AtomicU64 = AtomicU64::new(0);
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}-{serial}-{:016x}.draft", std::process::id(), random()?));
-    let draft = path.with_file_name(name);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    Ok(draft)
+/// A complete file that waits beside its destination. Dropping it removes it, unless it was renamed.
+struct Draft(PathBuf);
+
+impl Draft {
+    /// Writes a file beside `path` under a unique name, and waits until it is on the disk.
+    fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<Self> {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}-{serial}-{:016x}.draft", std::process::id(), random()?));
+        let draft = path.with_file_name(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft)?;
+        let draft = Self(draft);
+        file.write_all(content)?;
+        file.sync_all()?;
+        Ok(draft)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // After a rename there is none. One that cannot be removed does no harm, because nothing reads it.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// Returns a random number, which distinguishes drafts of several machines, whose processes may have the same id.
@@ -121,4 +131,24 @@ fn sync_dir(path: &Path) -> io::Result<()> {
 fn at(path: &Path) -> impl FnOnce(io::Error) -> PkiError {
     let path = path.to_owned();
     move |source| PkiError::File { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_no_draft() {
+        let dir = Scratch::new();
+        let path = dir.join("taken");
+        std::fs::create_dir(&path).unwrap();
+        replace(&path, b"text", 0o600).unwrap_err();
+        publish_new(&path, "text", 0o600).unwrap_err();
+        let free = dir.join("free");
+        replace(&free, b"text", 0o600).unwrap();
+        assert_eq!(publish_new(&free, "later", 0o600).unwrap(), "text");
+        let names = std::fs::read_dir(&*dir).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<std::collections::BTreeSet<_>>(), ["free", "taken"].map(Into::into).into());
+    }
 }
