@@ -155,14 +155,21 @@ impl Agent {
         self.counted("PATCH", applied).map(drop)
     }
 
-    /// Deletes an object. It is no error if the object is gone. The error is 409 if the object does not have the UID or
-    /// the revision that the options state.
+    /// Deletes an object. It is no error if the object is gone, even if another object with another UID has its name
+    /// now. The error is 409 if the object has another revision than the options state.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<()> {
         let deleted = self.registry.delete(target, options, &mut self.caller()).await;
         match self.counted("DELETE", deleted) {
-            Err(error) if error.code != 404 => Err(error),
-            _ => Ok(()),
+            Err(error) if error.code == 404 => Ok(()),
+            Err(error) if error.code == 409 && self.is_gone(target, options)? => Ok(()),
+            deleted => deleted.map(drop),
         }
+    }
+
+    /// Returns whether no object has the name and the UID any more.
+    fn is_gone(&self, target: Target<'_>, options: &DeleteOptions) -> ApiResult<bool> {
+        let Some(uid) = &options.uid else { return Ok(false) };
+        Ok(self.get(target)?.is_none_or(|object| object.str_at(&["metadata", "uid"]) != uid))
     }
 }
 

@@ -289,6 +289,20 @@ async fn aggregated_roles_follow_their_parts() {
 }
 
 #[actix_web::test]
+async fn a_deletion_leaves_another_object_of_the_same_name_alone() {
+    let cluster = Cluster::start().await;
+    cluster.namespace("n").await;
+    cluster.create("configmaps", value!({"metadata": {"name": "c", "namespace": "n"}})).await;
+    let served = cluster.agent.resource("", "configmaps").unwrap();
+    let target = Target { served: &served, namespace: "n", name: "c", subresource: "" };
+    let options = DeleteOptions { uid: Some("of-the-former".to_owned()), ..DeleteOptions::default() };
+    cluster.agent.delete(target, &options).await.unwrap();
+    let uid = cluster.agent.get(target).unwrap().unwrap().str_at(&["metadata", "uid"]).to_owned();
+    let outdated = DeleteOptions { resource_version: Some("1".to_owned()), uid: Some(uid), ..DeleteOptions::default() };
+    assert_eq!(cluster.agent.delete(target, &outdated).await.unwrap_err().code, 409);
+}
+
+#[actix_web::test]
 async fn a_deleted_pod_whose_node_is_not_there_ends_and_others_wait() {
     let cluster = Cluster::start().await;
     cluster.namespace("n").await;

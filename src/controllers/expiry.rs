@@ -15,7 +15,7 @@ use crate::follow::follow;
 use crate::kinds::expiry;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
-use crate::status::{ApiError, ApiResult};
+use crate::status::ApiResult;
 
 /// How long an object stays at least after it was written, even if it has expired: its writer may want to read it.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -86,10 +86,8 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
                     return Ok(Requeue::After(rest));
                 }
                 let uid = Some(object.str_at(&["metadata", "uid"]).to_owned());
-                match agent.delete(target, &DeleteOptions { uid, ..DeleteOptions::default() }).await {
-                    Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // 409: another object has its name
-                    Err(error) => Err(error),
-                }
+                agent.delete(target, &DeleteOptions { uid, ..DeleteOptions::default() }).await?;
+                Ok(Requeue::Never)
             }
         }),
     );

@@ -17,7 +17,7 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
 use crate::scan::scan;
 use crate::served::Served;
-use crate::status::{ApiError, ApiResult};
+use crate::status::ApiResult;
 
 /// Pods that are processed concurrently.
 const WORKERS: usize = 8;
@@ -72,10 +72,8 @@ async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiR
     }
     let uid = Some(pod.str_at(&["metadata", "uid"]).to_owned());
     let options = DeleteOptions { uid, grace_seconds: Some(0), ..DeleteOptions::default() };
-    match agent.delete(target, &options).await {
-        Err(ApiError { code: 409, .. }) | Ok(()) => Ok(Requeue::Never), // 409: another pod has its name
-        Err(error) => Err(error),
-    }
+    agent.delete(target, &options).await?;
+    Ok(Requeue::Never)
 }
 
 /// Returns the time at which the grace period of a deleted pod ends. Returns `None` if the pod is not deleted.
