@@ -10,11 +10,11 @@ use super::bootstrap_tokens::BootstrapTokens;
 use super::connection::ConnectionIdentity;
 use super::front_proxy::FrontProxy;
 use super::openid::{Issuers, OpenId, OpenIdError};
-use super::rbac::aggregate;
 use super::token_file::TokenFile;
 use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
 use super::webhook::{TokenAnswer, TokenWebhook};
+use crate::field::joined;
 use crate::limits::TOKEN_BYTES;
 use crate::status::ApiError;
 use crate::wall_clock;
@@ -323,7 +323,7 @@ impl Refused {
 
     /// Returns the text that a TokenReview shows.
     pub fn text(&self) -> String {
-        aggregate(self.why.clone())
+        joined(self.why.clone())
     }
 
     /// Returns the owner if the webhook's answer names one. Otherwise adds the webhook's reason to the refusal.

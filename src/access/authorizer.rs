@@ -12,9 +12,10 @@ use super::decision::{Decision, Verdict};
 use super::impersonation::Impersonators;
 use super::inquiry::Inquiry;
 use super::nodes::{Nodes, node_of};
-use super::rbac::{Rbac, Rule, Unresolved, aggregate};
+use super::rbac::{Rbac, Rule, Unresolved};
 use super::user::User;
 use super::webhook::AccessWebhook;
+use crate::field::joined;
 use crate::prometheus::{Meter, families};
 use crate::rules::names::MASTERS;
 use crate::status::ApiError;
@@ -191,7 +192,7 @@ impl Authorizer {
         if self.is_early_health_check(attributes) {
             return Decision::allow(String::new());
         }
-        Decision { error: aggregate(errors), ..Decision::no_opinion(reasons.join("\n")) }
+        Decision { error: joined(errors), ..Decision::no_opinion(reasons.join("\n")) }
     }
 
     fn ask(
@@ -258,7 +259,7 @@ impl Authorizer {
                 }
             }
         }
-        permissions.error = aggregate(errors);
+        permissions.error = joined(errors);
         permissions
     }
 
@@ -276,7 +277,7 @@ fn everything() -> Value {
 }
 
 fn together(missing: Vec<Unresolved>) -> String {
-    aggregate(missing.iter().map(ToString::to_string).collect())
+    joined(missing.iter().map(ToString::to_string).collect())
 }
 
 #[cfg(test)]

@@ -22,23 +22,7 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        let undecodable = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
-        let mut parsed =
-            yaml::parse(body).map_err(|error| undecodable(format!("error converting YAML to JSON: {error}")))?;
-        parsed.value.resolve_literals();
-        if !matches!(parsed.value, Value::Object(_) | Value::Null) {
-            let found = parsed.value.type_name();
-            let target = "Go value of type map[string]interface {}";
-            let why = format!("json: cannot unmarshal {found} into {target}");
-            return Err(undecodable(format!("error unmarshaling JSON: while decoding JSON: {why}")));
-        }
-        let mut change = Apply::new(target, parsed.value, options);
-        match options.validation {
-            FieldValidation::Strict => change.repeated = parsed.duplicates,
-            FieldValidation::Warn => caller.warnings.extend(parsed.duplicates),
-            FieldValidation::Ignore => {}
-        }
-        self.apply_change(target, change, options, caller).await
+        self.apply_change(target, Apply::read(target, body, options, caller)?, options, caller).await
     }
 
     /// Does the same as [`Registry::apply`] with a configuration that was already parsed.
@@ -121,6 +105,36 @@ pub(super) struct Apply<'a> {
 }
 
 impl<'a> Apply<'a> {
+    /// Reads a configuration in YAML or JSON. Duplicate keys are refused later, warned about or ignored, as the client
+    /// wants.
+    ///
+    /// # Errors
+    /// 400 if it cannot be parsed or is no object.
+    pub(super) fn read(
+        target: Target<'a>,
+        body: &[u8],
+        options: &'a WriteOptions,
+        caller: &mut Caller,
+    ) -> ApiResult<Self> {
+        let undecodable = |why: String| ApiError::bad_request(format!("error decoding YAML: {why}"));
+        let mut parsed =
+            yaml::parse(body).map_err(|error| undecodable(format!("error converting YAML to JSON: {error}")))?;
+        parsed.value.resolve_literals();
+        if !matches!(parsed.value, Value::Object(_) | Value::Null) {
+            let found = parsed.value.type_name();
+            let target = "Go value of type map[string]interface {}";
+            let why = format!("json: cannot unmarshal {found} into {target}");
+            return Err(undecodable(format!("error unmarshaling JSON: while decoding JSON: {why}")));
+        }
+        let mut change = Self::new(target, parsed.value, options);
+        match options.validation {
+            FieldValidation::Strict => change.repeated = parsed.duplicates,
+            FieldValidation::Warn => caller.warnings.extend(parsed.duplicates),
+            FieldValidation::Ignore => {}
+        }
+        Ok(change)
+    }
+
     pub(super) fn new(target: Target<'a>, configuration: Value, options: &'a WriteOptions) -> Self {
         Self { target, configuration, options, now: now().to_string(), repeated: Vec::new(), missing: Vec::new() }
     }

@@ -9,10 +9,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::{Registry, Target};
-use crate::access::rbac::uncovered;
-use crate::access::rbac::{self, RoleRef, Unresolved, aggregate};
+use crate::access::rbac::{self, RoleRef, Unresolved, uncovered};
 use crate::access::{Attributes, Inquiry, ResourceAttributes, User};
-use crate::field::quote;
+use crate::field::{joined, quote};
 use crate::limits;
 use crate::request::Caller;
 use crate::rules::names::MASTERS;
@@ -177,7 +176,7 @@ impl Grant<'_> {
             groups.join(" "),
             described(&lacking).join("\n")
         );
-        let missing = aggregate(missing.iter().map(|unresolved| unresolved.in_store()).collect());
+        let missing = joined(missing.iter().map(|unresolved| unresolved.in_store()).collect());
         if !missing.is_empty() {
             why.push_str(&format!("; resolution errors: [{missing}]"));
         }

@@ -12,10 +12,9 @@ use super::document::{self, Form};
 use super::reload::FollowedFile;
 use crate::access::authorizer::{Chain, Mode};
 use crate::access::decision::Verdict;
-use crate::access::rbac::aggregate;
 use crate::access::webhook::{AccessWebhook, AccessWebhookSettings, WebhookError};
 use crate::config::{AuthorizationMode, Config};
-use crate::field::{ErrorKind, Errors, Path, quote};
+use crate::field::{ErrorKind, Errors, Path, joined, quote};
 use crate::outbound::Outbound;
 use crate::pki::{PkiError, read_credential};
 use crate::prometheus::Meter;
@@ -210,8 +209,7 @@ fn parse(text: &str, required: &[&str]) -> Result<Vec<Settings>, AuthorizersErro
     let mut errors = Errors::default();
     let all = authorizers(&document, &mut errors);
     if !errors.is_empty() {
-        let all = errors.0.iter().map(ToString::to_string).collect();
-        return Err(AuthorizersError::Invalid(aggregate(all)));
+        return Err(AuthorizersError::Invalid(errors.joined()));
     }
     let stated = document.list_at(&["authorizers"]);
     let mut wrong: Vec<String> = Vec::new();
@@ -227,7 +225,7 @@ fn parse(text: &str, required: &[&str]) -> Result<Vec<Settings>, AuthorizersErro
         missing.sort_unstable();
         wrong.push(format!("missing required types: [{}]", missing.join(" ")));
     }
-    if wrong.is_empty() { Ok(all) } else { Err(AuthorizersError::Invalid(aggregate(wrong))) }
+    if wrong.is_empty() { Ok(all) } else { Err(AuthorizersError::Invalid(joined(wrong))) }
 }
 
 fn authorizers(document: &Value, errors: &mut Errors) -> Vec<Settings> {

@@ -11,7 +11,6 @@ use super::jwt;
 use super::reload::FollowedFile;
 use crate::access::authenticator::Anonymous;
 use crate::access::openid::{IssuerSettings, Issuers, OpenId, SettingsError};
-use crate::access::rbac::aggregate;
 use crate::config::Config;
 use crate::field::{ErrorKind, Errors, Path, quote};
 use crate::limits;
@@ -205,7 +204,7 @@ fn parse(text: &str, own: &[String]) -> Result<Stated, Wrong> {
     let anonymous = anonymous(document.at(&["anonymous"]), &mut errors);
     match errors.is_empty() {
         true => Ok(Stated { issuers, anonymous }),
-        false => Err(Wrong::Invalid(aggregate(errors.0.iter().map(ToString::to_string).collect()))),
+        false => Err(Wrong::Invalid(errors.joined())),
     }
 }
 

@@ -3,8 +3,6 @@
 //! [`Rbac`] indexes bindings by the users and groups that they name. [`following`] updates it from the change logs of
 //! the four tables. A decision reads it without locks and without copies.
 
-use std::collections::HashSet;
-
 mod binding;
 mod coverage;
 mod following;
@@ -45,15 +43,5 @@ impl Unresolved {
             Self::NotFound { singular, name } => format!("{singular}s.{GROUP} {} not found", crate::field::quote(name)),
             Self::Unsupported(_) => self.to_string(),
         }
-    }
-}
-
-/// Joins errors as Go does: each once, in brackets when there are several.
-pub fn aggregate(errors: Vec<String>) -> String {
-    let mut seen = HashSet::with_capacity(errors.len());
-    let mut once: Vec<String> = errors.into_iter().filter(|error| seen.insert(error.clone())).collect();
-    match once.len() {
-        0 | 1 => once.pop().unwrap_or_default(),
-        _ => format!("[{}]", once.join(", ")),
     }
 }

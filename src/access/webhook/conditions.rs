@@ -3,7 +3,7 @@
 use flotilla_cel::access::{Expression, Refused, Subject};
 use flotilla_proto::value::Value;
 
-use crate::access::rbac::aggregate;
+use crate::field::joined;
 
 /// The conditions, compiled.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Conditions {
                 }
             }
         }
-        if errors.is_empty() { Ok(true) } else { Err(aggregate(errors)) }
+        if errors.is_empty() { Ok(true) } else { Err(joined(errors)) }
     }
 }
 

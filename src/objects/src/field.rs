@@ -1,5 +1,6 @@
 //! Paths of fields, and the errors about fields that 422 answers contain.
 
+use std::collections::HashSet;
 use std::fmt;
 
 pub use flotilla_golang::strconv::quote;
@@ -162,6 +163,16 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// Joins errors as Go does: each once, in brackets when there are several.
+pub fn joined(errors: Vec<String>) -> String {
+    let mut seen = HashSet::with_capacity(errors.len());
+    let mut once: Vec<String> = errors.into_iter().filter(|error| seen.insert(error.clone())).collect();
+    match once.len() {
+        0 | 1 => once.pop().unwrap_or_default(),
+        _ => format!("[{}]", once.join(", ")),
+    }
+}
+
 /// Validation errors in the order in which they were found, up to [`ERROR_BYTES`](limits::ERROR_BYTES): an object can
 /// break very many rules, with long messages.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -200,6 +211,11 @@ impl Errors {
     /// Returns whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns all errors as one text.
+    pub fn joined(&self) -> String {
+        joined(self.0.iter().map(ToString::to_string).collect())
     }
 
     /// Returns whether the bound is reached, so that further errors need not be formatted. Then there is at least one

@@ -42,7 +42,7 @@ async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
     let mut errors = Errors::default();
     binding::validate(&body, &mut errors);
     if !errors.is_empty() {
-        return Err(ApiError::unknown(aggregate(&errors)));
+        return Err(ApiError::unknown(errors.joined()));
     }
     names::check_parameter(name)?;
     let pods = core(registry, "pods")?;
@@ -54,13 +54,4 @@ async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
     };
     registry.revise(target, uid, revision, options.dry_run, &assign).await?;
     Ok(Acted::Done)
-}
-
-/// Joins several errors into one text.
-fn aggregate(errors: &Errors) -> String {
-    let texts: Vec<String> = errors.0.iter().map(|error| format!("{}: {}", error.field, error.body())).collect();
-    match texts.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    }
 }

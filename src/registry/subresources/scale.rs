@@ -1,7 +1,7 @@
 //! `scale`: reads and sets the replicas of an object, for clients that know nothing else of its kind.
 
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
-use flotilla_proto::{value, yaml};
 
 use super::super::apply::Apply;
 use super::super::change::{Change, Replace, check_identity};
@@ -177,10 +177,8 @@ impl Registry {
         if of.parent.served.custom.is_some() {
             return Err(ApiError::unknown(UNAPPLIED)); // the reference cannot do it either
         }
-        let mut parsed =
-            yaml::parse(body).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-        parsed.value.resolve_literals();
-        self.rescale(of, &mut Apply::new(of.target(), parsed.value, options), options, caller).await
+        let mut change = Apply::read(of.target(), body, options, caller)?;
+        self.rescale(of, &mut change, options, caller).await
     }
 
     async fn rescale(

@@ -1,6 +1,9 @@
 //! Defaults in schemas: each must be valid by its own schema ("Defaulting").
 
+use std::cell::OnceCell;
+
 use flotilla_proto::structural::Structural;
+use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::parts::{self, ADDITIONAL, EMBEDDED, META_FIELDS, PRESERVE};
@@ -10,17 +13,86 @@ use crate::schemas::{coerce, embedded, rules, validate};
 /// Checks every default in a structural schema. `pruned` forbids unknown fields in defaults.
 pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {
     let mut budget = rules::BUDGET;
-    validate_at(schema, Place { resource: true, in_metadata: false, pruned }, path, &mut budget, errors);
+    let whole = Whole::of(schema);
+    let place = Place { resource: true, in_metadata: false, pruned, step: Step::Whole(&whole) };
+    validate_at(schema, place, path, &mut budget, errors);
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<'a> {
     /// Whether values here are objects with `apiVersion`, `kind` and `metadata`.
     resource: bool,
-    /// Whether this schema is inside of such `metadata`.
+    /// Whether this schema is inside the `apiVersion`, `kind` or `metadata` of such an object.
     in_metadata: bool,
     /// Whether defaults must not have unknown fields.
     pruned: bool,
+    step: Step<'a>,
+}
+
+/// The schema of a whole object, one with `apiVersion`, `kind` and `metadata`.
+struct Whole<'a> {
+    schema: &'a Value,
+    /// Is read at most once, because very many defaults can be inside the metadata.
+    structural: OnceCell<Structural>,
+}
+
+impl<'a> Whole<'a> {
+    const fn of(schema: &'a Value) -> Self {
+        Self { schema, structural: OnceCell::new() }
+    }
+
+    fn structural(&self) -> &Structural {
+        self.structural.get_or_init(|| {
+            let mut structural = Structural::of(self.schema);
+            structural.embedded = true;
+            structural
+        })
+    }
+}
+
+/// The last step from a whole object to a schema inside it.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    /// No step: this is the schema of the whole object.
+    Whole(&'a Whole<'a>),
+    Member(&'a Step<'a>, &'a str),
+    Item(&'a Step<'a>),
+}
+
+impl Step<'_> {
+    /// Returns the schema of the whole object, and such an object with a value in this place.
+    fn surround(&self, value: Value) -> (&Structural, Value) {
+        match self {
+            Step::Whole(whole) => {
+                let mut object = value;
+                for (name, stated) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
+                    if object.at(&[name]).is_null() {
+                        object.set_at(&[name], stated);
+                    }
+                }
+                (whole.structural(), object)
+            }
+            Step::Member(whole, name) => {
+                let mut object = value!({});
+                object.set_at(&[name], value);
+                whole.surround(object)
+            }
+            Step::Item(whole) => whole.surround(value!([value])),
+        }
+    }
+}
+
+/// Checks a default inside the `apiVersion`, `kind` or `metadata` of an object, as part of such an object.
+fn validate_metadata(step: &Step<'_>, default: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let (schema, mut object) = step.surround(default.clone());
+    let mut found = Errors::default();
+    match coerce::coerce(schema, &mut object) {
+        Ok(_) => embedded::validate(schema, &object, &mut found),
+        Err(error) => found.append([error]),
+    }
+    if !found.is_empty() {
+        errors.invalid(path, default, format!("must result in valid metadata: {}", found.joined()));
+    }
 }
 
 /// Checks the objects in a default as whole objects, with `apiVersion`, `kind` and `metadata`.
@@ -33,7 +105,7 @@ fn validate_objects(schema: &Structural, default: &Value, path: &Path<'_>, error
 
 /// Checks the defaults of a schema and of the schemas inside it. CEL rules are evaluated on them until `budget` is used
 /// up.
-fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
+fn validate_at(schema: &Value, place: Place<'_>, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
     let in_metadata = place.in_metadata && !place.resource;
     let default = schema.at(&["default"]);
     if !default.is_null() {
@@ -44,7 +116,9 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, 
         let mut structural = Structural::of(schema);
         structural.embedded |= place.resource;
         let mut found = Errors::default();
-        if !in_metadata {
+        if in_metadata {
+            validate_metadata(&place.step, default, &path, &mut found);
+        } else {
             validate_objects(&structural, default, &path, &mut found);
         }
         if found.is_empty() {
@@ -61,16 +135,24 @@ fn validate_at(schema: &Value, place: Place, path: &Path<'_>, budget: &mut i64, 
     }
     // As in the reference, defaults under `additionalProperties` are not checked, although they are applied.
     if let Some(items) = parts::items(schema) {
-        let place = Place { resource: parts::is_on(items, EMBEDDED), in_metadata, ..place };
-        validate_at(items, place, &path.child("items"), budget, errors);
+        let (resource, whole) = (parts::is_on(items, EMBEDDED), Whole::of(items));
+        let step = if resource { Step::Whole(&whole) } else { Step::Item(&place.step) };
+        validate_at(items, Place { resource, in_metadata, step, ..place }, &path.child("items"), budget, errors);
     }
     for (name, property) in parts::members(schema, "properties") {
         if *budget < 0 {
             return;
         }
         let in_metadata = in_metadata || (place.resource && META_FIELDS.contains(&name));
-        let place = Place { resource: parts::is_on(property, EMBEDDED), in_metadata, ..place };
-        validate_at(property, place, &path.child("properties").key(name), budget, errors);
+        let (resource, whole) = (parts::is_on(property, EMBEDDED), Whole::of(property));
+        let step = if resource { Step::Whole(&whole) } else { Step::Member(&place.step, name) };
+        validate_at(
+            property,
+            Place { resource, in_metadata, step, ..place },
+            &path.child("properties").key(name),
+            budget,
+            errors,
+        );
     }
 }
 
