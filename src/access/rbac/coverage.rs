@@ -2,6 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
+use super::rule::leads_to;
+
 /// Returns the rules of an aggregated ClusterRole, given all ClusterRoles. Returns null if there are none.
 ///
 /// Roles are taken in the order of their names within each selector, and equal rules occur once.
@@ -96,9 +98,6 @@ fn covers(rule: &Value, grant: &Value) -> bool {
         same(own, wanted)
             || matches!((own.strip_prefix("*/"), wanted.split_once('/')), (Some(own), Some((_, wanted))) if own == wanted)
     };
-    let url = |own: &str, wanted: &str| {
-        same(own, wanted) || own.strip_suffix('*').is_some_and(|prefix| wanted.starts_with(prefix))
-    };
     let names = rule.list_at(&["resourceNames"]);
     let named = match first("resourceNames") {
         _ if names.is_empty() => true,
@@ -109,7 +108,7 @@ fn covers(rule: &Value, grant: &Value) -> bool {
         && has("verbs", &same)
         && has("apiGroups", &same)
         && has("resources", &resource)
-        && has("nonResourceURLs", &url)
+        && has("nonResourceURLs", &leads_to)
 }
 
 #[cfg(test)]
@@ -137,6 +136,8 @@ mod tests {
         let url = value!({"verbs": ["get"], "nonResourceURLs": ["/healthz/ping"]});
         let all = value!({"verbs": ["*"], "nonResourceURLs": ["/healthz/*"]});
         assert!(uncovered(&[all], std::slice::from_ref(&url)).is_empty());
+        let stars = value!({"verbs": ["get"], "nonResourceURLs": ["/health**"]});
+        assert!(uncovered(&[stars], std::slice::from_ref(&url)).is_empty());
         assert_eq!(uncovered(&[pod], std::slice::from_ref(&url)), [url]);
     }
 }

@@ -91,7 +91,8 @@ fn covers(own: &str, of: &ResourceAttributes<'_>) -> bool {
     below(of.resource) == Some(of.subresource) || below(ALL) == Some(of.subresource)
 }
 
-fn leads_to(own: &str, path: &str) -> bool {
+/// Returns whether a path of a rule matches a path: the same one, or one below a path that ends with `*`.
+pub(super) fn leads_to(own: &str, path: &str) -> bool {
     own == path || own.ends_with('*') && path.starts_with(own.trim_end_matches('*'))
 }
 
