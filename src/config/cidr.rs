@@ -28,7 +28,7 @@ pub enum CidrError {
     #[error("{0:?} must be one range, or one of each IP family")]
     Families(String),
     /// Too few or too many addresses for Services.
-    #[error("{0} must have between 8 and 2^20 addresses")]
+    #[error("{0} must have at least 8 addresses, and at most 2^20 of IPv4 or 2^64 of IPv6")]
     Size(Cidr),
     /// Not `FIRST-LAST`.
     #[error("{0:?} is not of the form FIRST-LAST with 1 <= FIRST <= LAST <= 65535")]

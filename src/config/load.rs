@@ -205,8 +205,8 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     let failed = |source| ConfigError::File { path: path.to_owned(), source };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(failed)?;
-    file.take(CONFIG_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 == CONFIG_FILE_BYTES {
+    file.take(CONFIG_FILE_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > CONFIG_FILE_BYTES {
         return Err(failed(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "the file is too large")));
     }
     Ok(text)
