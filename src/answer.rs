@@ -11,6 +11,7 @@ use actix_web::http::header::{
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use flotilla_objects::api_version;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, json, protobuf, yaml};
@@ -178,7 +179,7 @@ pub fn encode_value(value: &Value, representation: Representation) -> Encoded {
         }
         Media::Yaml => yaml::write(value, &mut out),
         Media::Protobuf => {
-            let (group, version) = split_version(value.str_at(&["apiVersion"]));
+            let (group, version) = api_version::split(value.str_at(&["apiVersion"]));
             return encode_kind(value, (group, version, value.str_at(&["kind"])), representation);
         }
     }
@@ -207,9 +208,4 @@ pub fn encode_kind(value: &Value, of: (&str, &str, &str), representation: Repres
 /// Encodes an object in protobuf. Returns false for kinds without protobuf messages.
 fn protobuf_object(kind: &Kind, value: &Value, out: &mut Vec<u8>) -> bool {
     protobuf::encode_object(&kind.of, value.str_at(&["apiVersion"]), &kind.name, value, out).is_ok()
-}
-
-/// Splits an `apiVersion` into group and version.
-fn split_version(api_version: &str) -> (&str, &str) {
-    api_version.split_once('/').unwrap_or(("", api_version))
 }

@@ -10,7 +10,7 @@
 //! without building the server.
 //!
 //! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
-//!   `embedded`, `large_pages`, `parent`
+//!   `embedded`, `large_pages`, `parent`, `terminal`
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
@@ -71,6 +71,7 @@ mod scratch;
 pub mod selector;
 pub mod served;
 pub mod streams;
+pub mod terminal;
 mod text_options;
 pub mod transport;
 pub mod turn;

@@ -3,12 +3,13 @@
 //! Objects that this process encoded are known to be sound (`registry::encode::draft`). Any other is checked when it is
 //! first read, once for each version. A read of an unsound object and a list that contains it return 500, as in the
 //! reference with the feature AllowUnsafeMalformedObjectDeletion. Code that scans many objects skips unsound ones
-//! ([`others`]).
+//! ([`skip_unreadable`]).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use flotilla_cluster::Object;
+use flotilla_objects::api_version;
 use flotilla_proto::catalogue;
 use flotilla_proto::json;
 use flotilla_proto::value::{self, Value};
@@ -73,7 +74,7 @@ pub fn cause(object: &Object) -> Option<Cause> {
 
 /// Returns the value that was read, for code that scans many objects and skips unsound ones. Returns `None` if the
 /// object cannot be decoded. [`prove`] has already logged the error.
-pub fn others<T>(read: ApiResult<T>) -> Option<T> {
+pub fn skip_unreadable<T>(read: ApiResult<T>) -> Option<T> {
     read.ok()
 }
 
@@ -113,7 +114,7 @@ fn kind(object: &Object) -> (String, String) {
         let rest = head.split_once(&format!("\"{name}\":\"")).map_or("", |(_, rest)| rest);
         rest.split_once('"').map_or("", |(text, _)| text).to_owned()
     };
-    let group = member("apiVersion").split_once('/').map_or(String::new(), |(group, _)| group.to_owned());
+    let group = api_version::group(&member("apiVersion")).to_owned();
     (group, member("kind"))
 }
 

@@ -10,6 +10,11 @@ pub fn now() -> SystemTime {
     SystemTime::now()
 }
 
+/// Returns the time of this machine's clock as seconds since 1970. Returns zero for an earlier time.
+pub fn unix_seconds() -> f64 {
+    now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
 /// Returns the time of this machine's clock in the form that objects use. Returns the beginning of 1970 for an earlier
 /// time.
 pub fn timestamp() -> Timestamp {

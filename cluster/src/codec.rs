@@ -100,12 +100,12 @@ impl<'a> Decoder<'a> {
     /// Reads a version of an object or a deletion.
     pub(crate) fn operation(&mut self) -> Option<(Key, Revision, Operation)> {
         match self.byte()? {
-            kind @ (PUT | PUT_BY_NAME) => {
+            kind @ (PUT | PUT_WITH_WRITE_ID) => {
                 let write_id = if kind == PUT { None } else { Some(self.write_id()?) };
                 let object = self.object()?.made_by(write_id);
                 Some((object.key().clone(), object.revision(), Operation::Put(Arc::new(object))))
             }
-            kind @ (DELETE | DELETE_BY_NAME) => {
+            kind @ (DELETE | DELETE_WITH_WRITE_ID) => {
                 let (key, revision) = (Key::new(self.text()?), self.revision()?);
                 let write_id = if kind == DELETE { None } else { Some(self.write_id()?) };
                 Some((key, revision, Operation::Delete(write_id)))
@@ -145,8 +145,8 @@ impl<'a> Decoder<'a> {
 
 const PUT: u8 = 0;
 const DELETE: u8 = 1;
-const DELETE_BY_NAME: u8 = 2;
-const PUT_BY_NAME: u8 = 3;
+const DELETE_WITH_WRITE_ID: u8 = 2;
+const PUT_WITH_WRITE_ID: u8 = 3;
 
 const FILL: u8 = 0;
 const OPEN: u8 = 1;
@@ -191,12 +191,12 @@ pub(crate) fn put_object(object: &Object, out: &mut Vec<u8>) {
 pub(crate) fn put_operation(key: &Key, revision: Revision, operation: &Operation, out: &mut Vec<u8>) {
     match operation {
         Operation::Put(object) => {
-            out.push(if object.write_id().is_some() { PUT_BY_NAME } else { PUT });
+            out.push(if object.write_id().is_some() { PUT_WITH_WRITE_ID } else { PUT });
             object.write_id().iter().for_each(|write_id| put_long(write_id.number(), out));
             put_object(object, out);
         }
         Operation::Delete(write_id) => {
-            out.push(if write_id.is_some() { DELETE_BY_NAME } else { DELETE });
+            out.push(if write_id.is_some() { DELETE_WITH_WRITE_ID } else { DELETE });
             put_text(key.as_str(), out);
             put_long(revision.get(), out);
             write_id.iter().for_each(|write_id| put_long(write_id.number(), out));

@@ -1,6 +1,6 @@
 //! The commands under `flotilla cluster`.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Preference,
 use super::shown;
 use crate::config::{self, Shards, ShardsError, is_member_address, is_member_name};
 use crate::pki::KubeconfigError;
+use crate::terminal::print;
 
 /// A command about a cluster.
 #[derive(Debug, Args)]
@@ -233,12 +234,8 @@ impl Cluster {
             Output::Text => sentence.to_owned(),
             Output::Json => serde_json::to_string_pretty(view).map_err(io::Error::from)? + "\n",
         };
-        let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // The reader of the output has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => Ok(written?),
-        }
+        print(&text)?;
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use flotilla_objects::api_version;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
@@ -245,7 +246,7 @@ impl DynamicAttributes<'_> {
         let before = self.registry.convert_object(self.served, own, &matched.kind).await?;
         let (decoded, is_changed) = self.registry.decode_mutated(version, object, &before)?;
         let form = GroupVersionKind {
-            group: own.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group).to_owned(),
+            group: api_version::group(own.str_at(&["apiVersion"])).to_owned(),
             version: own.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default().to_owned(),
             kind: own.str_at(&["kind"]).to_owned(),
         };

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use crate::follow::{self, Seen};
-use crate::unreadable::{others, value};
+use crate::unreadable::{skip_unreadable, value};
 
 /// How long following pauses after a failure before it begins again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ async fn keep_publishing<T>(table: &Arc<Table>, read: impl Fn(&Value) -> Option<
     let (known, changed) = (RefCell::new(Read::new()), Notify::new());
     let (listed, mut present) = (RefCell::new(false), HashSet::new());
     let set = |object: &Arc<Object>, is_there: bool| {
-        let found = is_there.then(|| read(&others(value(object))?)).flatten();
+        let found = is_there.then(|| read(&skip_unreadable(value(object))?)).flatten();
         let mut known = known.borrow_mut();
         match found {
             Some(found) => drop(known.insert(object.key().clone(), Arc::new(found))),

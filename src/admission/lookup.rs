@@ -11,7 +11,7 @@ use crate::registry::{Registry, stored_tree};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Tables that admission may read without catching up first, because the reference reads its own cached copy of them.
 const GLANCED_AT: [&str; 1] = ["nodes"];
@@ -41,7 +41,7 @@ impl Registry {
         let mut all = Vec::new();
         for objects in scan(&table.snapshot(), Selection { scope, ..Selection::default() }) {
             let objects = objects.map_err(|error| ApiError::internal(format!("cannot read {resource}: {error:?}")))?;
-            all.extend(objects.into_iter().filter(mentions).filter_map(|object| others(stored_tree(&object))));
+            all.extend(objects.into_iter().filter(mentions).filter_map(|object| skip_unreadable(stored_tree(&object))));
         }
         Ok(all)
     }

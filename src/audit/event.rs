@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use actix_web::HttpRequest;
 use actix_web::http::header::{HeaderMap, HeaderValue, USER_AGENT};
 use bytes::{Bytes, BytesMut};
+use flotilla_objects::api_version;
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, duration, json, protobuf, yaml};
@@ -361,7 +362,7 @@ fn read(body: &[u8], media: &str) -> Option<Value> {
     }
     let envelope = protobuf::open(body).ok()?;
     let version = &*envelope.api_version;
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let (group, version) = api_version::split(version);
     let group = if &*envelope.kind == "Status" { "" } else { group };
     let kind = catalogue::kind(group, version, &envelope.kind)?;
     protobuf::decode_object(&kind.of, &envelope).ok()

@@ -9,7 +9,7 @@ use crate::embedded::TextError;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// How many objects are written at the same time; the store batches them.
 const CONCURRENT: usize = 64;
@@ -100,7 +100,7 @@ pub async fn ensure(registry: &Registry, desired: &BootstrapObject) -> ApiResult
     let mut caller = Caller::server(desired.manager);
     if let Some(existing) = registry.current(&served, namespace, name) {
         // An object that cannot be decoded must not prevent the start; an administrator has to remove it.
-        let Some(stored) = others(stored_value(&existing)) else { return Ok(()) };
+        let Some(stored) = skip_unreadable(stored_value(&existing)) else { return Ok(()) };
         match desired.renewal(&stored) {
             Renewal::Unchanged => return Ok(()),
             Renewal::Apply => return apply(registry, desired, target).await,

@@ -23,7 +23,7 @@ use crate::rules::conditions::is_true;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Definitions that are processed concurrently.
 const WORKERS: usize = 4;
@@ -52,7 +52,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             if let Some(definition) = seen.live().filter(|definition| is_deleting(definition)) {
                 queue.add_after(name(definition), SETTLE);
             } else if let Some(definition) = seen.deleted() {
-                let read = others(stored_value(definition)).and_then(|tree| Definition::of(&tree));
+                let read = skip_unreadable(stored_value(definition)).and_then(|tree| Definition::of(&tree));
                 if let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) {
                     gone.borrow_mut().insert(name(definition), served);
                     queue.put_off(name(definition), SWEEP);

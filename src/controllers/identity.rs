@@ -20,7 +20,7 @@ use crate::rules::names;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 const NAMESPACE: &str = "kube-system";
 /// Label of these leases, and its value.
@@ -108,7 +108,7 @@ async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
     let selection = Selection { scope: Scope::namespace(NAMESPACE), ..Selection::default() };
     for objects in scan(&agent.registry.table(leases).snapshot(), selection) {
         for object in objects.map_err(ApiError::internal)? {
-            let Some(lease) = others(stored_value(&object)) else { continue };
+            let Some(lease) = skip_unreadable(stored_value(&object)) else { continue };
             if !is_gone(&lease, now()) {
                 continue;
             }

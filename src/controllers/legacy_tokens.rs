@@ -20,7 +20,7 @@ use crate::registry::{DeleteOptions, Target, now, stored_value};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// How long a token must be unused before it is refused, and again before it is removed: the default of
 /// `--legacy-service-account-token-clean-up-period` of kube-controller-manager, in seconds.
@@ -155,7 +155,7 @@ impl Cleaner {
     fn each(&self, served: &Served, selection: Selection, mut visit: impl FnMut(Value) -> bool) -> ApiResult<()> {
         for objects in scan(&self.agent.registry.table(served).snapshot(), selection) {
             for object in objects.map_err(ApiError::internal)? {
-                if let Some(value) = others(stored_value(&object))
+                if let Some(value) = skip_unreadable(stored_value(&object))
                     && !visit(value)
                 {
                     return Ok(());

@@ -16,7 +16,7 @@ use crate::registry::{Target, stored_value};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Updates aggregated cluster roles, now and whenever a cluster role changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
@@ -41,7 +41,7 @@ async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Requeue> {
     let mut all: Vec<Value> = Vec::new();
     while let Some(objects) = chunks.next_yielding().await {
         let objects = objects.map_err(ApiError::internal)?;
-        all.extend(objects.iter().filter_map(|object| others(stored_value(object))));
+        all.extend(objects.iter().filter_map(|object| skip_unreadable(stored_value(object))));
     }
     for role in all.iter().filter(|role| !role.at(&["aggregationRule"]).is_null()) {
         let rules = aggregated(role, &all);

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::{Definition, GracePeriod};
 use crate::follow::{self, Seen};
-use crate::unreadable::{others, tree};
+use crate::unreadable::{skip_unreadable, tree};
 
 /// How long to wait before following begins again after a failure.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ impl Definitions {
 
 /// Reads a definition. `None` if the object cannot be decoded, or the definition is not established.
 fn read(object: &Arc<Object>) -> Option<Definition> {
-    Definition::of(&others(tree(object))?)
+    Definition::of(&skip_unreadable(tree(object))?)
 }
 
 /// Follows the table of definitions for ever and publishes them after changes. After a panic, following starts again.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use flotilla_cluster::Object;
+use flotilla_objects::api_version;
 use flotilla_proto::conform;
 use flotilla_proto::json;
 use flotilla_proto::schema::{Kind, Ref, Type};
@@ -120,7 +121,7 @@ impl Custom {
         if errors.is_empty() {
             return Ok(());
         }
-        let group = object.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+        let group = api_version::group(object.str_at(&["apiVersion"]));
         let name = object.str_at(&["metadata", "name"]);
         Err(ApiError::invalid(group, object.str_at(&["kind"]), name, &errors.0))
     }
@@ -239,7 +240,7 @@ impl Custom {
     /// Returns the version to which an object is converted.
     fn target(&self, object: &Value, api_version: &str) -> ApiResult<&Version> {
         self.definition.of_api_version(api_version).ok_or_else(|| {
-            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            let group = api_version::group(api_version);
             ApiError::unknown(if group == self.definition.group {
                 format!("request to convert CR to an invalid group/version: {api_version}")
             } else {

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::{Fairness, FlowSchema, Objects, PriorityLevel};
 use crate::follow::{self, Seen};
-use crate::unreadable::{others, value};
+use crate::unreadable::{skip_unreadable, value};
 
 /// How long following pauses after a failure before it begins again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -101,7 +101,8 @@ impl Following<'_> {
 
     fn set(&self, object: &Arc<Object>) {
         // An object that cannot be decoded counts as absent.
-        let tree = Some(object).filter(|object| !object.is_tombstone()).and_then(|object| others(value(object)));
+        let tree =
+            Some(object).filter(|object| !object.is_tombstone()).and_then(|object| skip_unreadable(value(object)));
         let (name, mut objects) = (object.key().name(), self.objects.borrow_mut());
         match self.kind {
             Kind::FlowSchemas => put(&mut objects.schemas, name, tree.as_ref().map(FlowSchema::read)),

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use actix_web::web;
 use bytes::{Bytes, BytesMut};
+use flotilla_objects::api_version;
 use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
@@ -206,7 +207,7 @@ struct Raw {
 /// Decodes a protobuf body as the kind that it states, or as the expected one.
 fn open_protobuf(body: &[u8], expected: &Kind) -> Result<Value, protobuf::Error> {
     let envelope = protobuf::open(body)?;
-    let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
+    let (group, version) = api_version::split(&envelope.api_version);
     let stated = catalogue::kind(group, version, &envelope.kind);
     protobuf::decode_object(stated.map_or(&expected.of, |kind| &kind.of), &envelope)
 }
@@ -303,7 +304,7 @@ const TAKEN_STILL: (&str, &str) = ("Eviction", "policy/v1beta1");
 fn check_kind(value: &Value, stated: &StatedKind, expected: &Kind) -> ApiResult<()> {
     let api_version = value.str_at(&["apiVersion"]);
     let kind = if stated.kind.is_empty() { &*expected.name } else { stated.kind.as_str() };
-    let (group, version) = match api_version.split_once('/').unwrap_or(("", api_version)) {
+    let (group, version) = match api_version::split(api_version) {
         ("", "") => (&*expected.group, &*expected.version),
         (group, "") if group == expected.group => (group, &*expected.version),
         stated => stated,

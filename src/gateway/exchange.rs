@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::rt::task::JoinHandle;
@@ -203,7 +203,7 @@ impl Origin {
     fn slow(self, route: &Route, took: Duration, code: u16, bytes: u64) -> SlowRequest {
         let (verb, resource) = route.named();
         SlowRequest {
-            at_seconds: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            at_seconds: wall_clock::unix_seconds(),
             seconds: took.as_secs_f64(),
             verb: verb.to_owned(),
             resource,
@@ -242,7 +242,7 @@ impl Exchange {
             BodySize::Sized(_) | BodySize::Stream => {
                 let origin = self.progress.has_duration().then(|| Box::new(Origin::of(head)));
                 let sent = Sent { code, size, bytes: 0, origin };
-                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, sent, body, outlet)));
+                return response.map_body(|_, body| BoxBody::new(Streamed::of(self, sent, body, outlet, head.method)));
             }
         }
         response
@@ -332,7 +332,7 @@ struct Streamed {
 }
 
 impl Streamed {
-    fn of(mut exchange: Exchange, sent: Sent, body: BoxBody, outlet: Outlet) -> Self {
+    fn of(mut exchange: Exchange, sent: Sent, body: BoxBody, outlet: Outlet, method: &str) -> Self {
         let source = match body.try_into_bytes() {
             Ok(bytes) if bytes.is_unique() => {
                 let mut unsent = UnsentBytes::default();
@@ -342,7 +342,7 @@ impl Streamed {
             Ok(bytes) => Source::Made(BoxBody::new(bytes)),
             Err(body) => Source::Made(body),
         };
-        let work = Work::new(Stage::Sending, "GET", exchange.progress.served());
+        let work = Work::new(Stage::Sending, method, exchange.progress.served());
         let body = Rc::new(RefCell::new(source));
         let expiry = exchange.progress.ends.map(|ends| exchange.expire(ends, Rc::clone(&body), outlet.clone()));
         Self { body, sent, expiry, exchange, outlet, wait: Wait::default(), work, is_over: false, late: None }

@@ -57,7 +57,7 @@ impl Gateway {
             version: version::GIT_VERSION.to_owned(),
             ready: self.health.ready(),
             failing: failing.map(|(_, check, _)| check.to_owned()).collect(),
-            clock_seconds: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            clock_seconds: wall_clock::unix_seconds(),
             clock_behind_seconds: store.clock_behind().as_secs_f64(),
             uptime_seconds: self.began.elapsed().as_secs_f64(),
             cluster: members::view(store),

@@ -1,7 +1,5 @@
 //! The process and its build.
 
-use std::time::UNIX_EPOCH;
-
 use rustix::process::Resource;
 use rustix::time::ClockId;
 
@@ -19,7 +17,7 @@ pub struct Process {
 impl Process {
     /// Begins to measure now.
     pub fn begin() -> Self {
-        Self { started: wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() }
+        Self { started: wall_clock::unix_seconds() }
     }
 
     /// Appends the metrics of the process. Leaves out those that the operating system does not provide.

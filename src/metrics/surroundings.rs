@@ -1,7 +1,6 @@
 //! Resources that a server may run out of: disk, valid certificates, the right time.
 
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use crate::prometheus::Page;
 use crate::wall_clock;
@@ -27,7 +26,7 @@ pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item 
     for (certificate, at) in expirations {
         samples.sample(&[("certificate", certificate)], at as f64);
     }
-    let now = wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let now = wall_clock::unix_seconds();
     let help =
         "The clock of this server, in seconds since 1970: how it differs from the time of the look is its offset.";
     page.gauge("flotilla_clock_seconds", help).sample(&[], now);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 
 use flotilla_etcd_snapshot::{Ending, KeyValue, Writer};
+use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, json, protobuf, value};
 
@@ -25,7 +26,7 @@ fn snapshot(directory: &Path, values: &[(&str, Vec<u8>)]) -> PathBuf {
 
 /// Encodes an object as kube-apiserver stores it: a protobuf message in the version `v1`.
 fn message(api_version: &str, kind: &str, mut object: Value) -> Vec<u8> {
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = api_version::group(api_version);
     let of = catalogue::kind(group, "v1", kind).unwrap();
     flotilla_proto::conform::conform(&of.of, &mut object).unwrap();
     let mut out = Vec::new();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use flotilla_cluster::{Drafts, RestoreError, Revision, TableId};
+use flotilla_objects::api_version;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -180,7 +181,7 @@ impl Live {
         self.define(&mut places)?;
         let mut found = BTreeMap::<(String, String), Vec<(String, String)>>::new();
         for group_version in self.group_versions()? {
-            let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
+            let (group, version) = api_version::split(&group_version);
             let root = if group.is_empty() { "/api" } else { "/apis" };
             let resources = match self.get(&format!("{root}/{group_version}")) {
                 Ok(resources) => resources,

@@ -1,6 +1,7 @@
 //! Decodes the values that kube-apiserver stores: a protobuf message in an envelope, or JSON, for built-in kinds; JSON
 //! for custom resources.
 
+use flotilla_objects::api_version;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 use flotilla_proto::{conform, json, protobuf};
@@ -77,7 +78,7 @@ pub(super) fn object(served: &Served, bytes: &[u8]) -> Result<Value, StoredError
 
 /// Returns the kind by which to decode an object with this version and kind. It must be a kind of the resource.
 fn kind(served: &Served, api_version: &str, name: &str) -> Result<&'static Kind, StoredError> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let (group, version) = api_version::split(api_version);
     let unknown = || StoredError::Kind { api_version: api_version.to_owned(), kind: name.to_owned() };
     if name != served.stored.name {
         return Err(StoredError::Misplaced(format!("it states the kind {name}")));

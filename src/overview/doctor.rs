@@ -1,7 +1,7 @@
 //! `flotilla doctor`.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,7 @@ use super::view::{Certificate, Overview};
 use crate::administration::{Client, Kubeconfig};
 use crate::causes::with_causes;
 use crate::pki::{LEAF_RENEWAL, read_credential};
+use crate::terminal::print;
 use crate::{config, wall_clock};
 
 // These limits are those of the alerts in `deploy/prometheus/alerts.yaml`.
@@ -89,11 +90,7 @@ impl Doctor {
             Output::Json => serde_json::to_string_pretty(&findings).map_err(io::Error::from)? + "\n",
             Output::Text => findings.iter().map(Finding::shown).collect(),
         };
-        let mut out = io::stdout().lock();
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-            _ => {}
-        }
+        print(&text)?;
         Ok(findings.iter().all(|finding| finding.verdict != Verdict::Broken))
     }
 }

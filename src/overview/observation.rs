@@ -1,8 +1,8 @@
 //! Observes a member: its overview, and the offset of its clock from this machine's. Commands print an observation.
 
 use std::io;
-use std::io::{IsTerminal as _, Write as _};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::io::IsTerminal as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -52,9 +52,9 @@ impl Observation {
     /// # Errors
     /// See [`ClientError`].
     pub(super) fn of(client: &Client) -> Result<Self, ClientError> {
-        let before = seconds();
+        let before = wall_clock::unix_seconds();
         let overview = client.read(OVERVIEW_PATH)?;
-        Ok(Self::between(overview, before, seconds()))
+        Ok(Self::between(overview, before, wall_clock::unix_seconds()))
     }
 
     /// Makes an observation of an overview that arrived between two times of this machine's clock.
@@ -65,26 +65,9 @@ impl Observation {
     }
 }
 
-/// Returns the seconds since 1970 by this machine's clock.
-fn seconds() -> f64 {
-    wall_clock::now().duration_since(UNIX_EPOCH).map_or(0.0, |since: Duration| since.as_secs_f64())
-}
-
 /// Returns the whole seconds since 1970, as certificates state their end.
 pub(super) fn unix_seconds(now: SystemTime) -> i64 {
     now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
-}
-
-/// Writes to standard output. Returns `false` when its reader has gone.
-///
-/// # Errors
-/// Standard output cannot be written to for another reason.
-pub(super) fn print(text: &str) -> io::Result<bool> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        done => done.map(|()| true),
-    }
 }
 
 /// Prepends the codes that make a terminal clear its screen, if standard output is a terminal.

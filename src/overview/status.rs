@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::observation::{Observation, Output, StatusError, print, replacing_screen};
+use super::observation::{Observation, Output, StatusError, replacing_screen};
 use super::requests::Requests;
 use super::view::{Disk, Lag, Overview};
 use crate::administration::{Client, Kubeconfig, cluster_tables, table};
 use crate::config;
+use crate::terminal::print;
 
 /// Largest number of types of requests in the text.
 const REQUESTS_SHOWN: usize = 12;

@@ -6,13 +6,14 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::observation::{Observation, Output, StatusError, print, replacing_screen};
+use super::observation::{Observation, Output, StatusError, replacing_screen};
 use super::rates::{Rate, Rates, ResourceRate};
 use super::status::millis;
 use super::view::{Overview, WatchLag};
 use crate::administration::{Client, Kubeconfig, table};
 use crate::config;
 use crate::metrics::slowest::SlowRequest;
+use crate::terminal::print;
 
 /// Largest number of types of requests, and of resources, in the text.
 const ROWS_SHOWN: usize = 15;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::{Debug, Write as _};
-use std::time::UNIX_EPOCH;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -46,7 +45,7 @@ impl<S: Subscriber> Layer<S> for WarningRecorder {
         // A terminal would obey control characters.
         let printable = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
         let text: String = printable.take(limits::RECENT_WARNING_CHARACTERS).collect();
-        let at_seconds = wall_clock::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let at_seconds = wall_clock::unix_seconds();
         let is_error = *metadata.level() == Level::ERROR;
         let warning = Warning { at_seconds, is_error, target: metadata.target().to_owned(), text };
         let mut recent_warnings = RECENT.lock();

@@ -1,5 +1,6 @@
 //! Converts objects to the version that a policy or webhook asks for, and decodes what it returns.
 
+use flotilla_objects::api_version;
 use flotilla_proto::catalogue;
 use flotilla_proto::value::Value;
 
@@ -26,7 +27,7 @@ impl Registry {
             return custom.convert(object.clone(), &to);
         }
         let of = |api_version: &str, kind: &str| {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let (group, version) = api_version::split(api_version);
             catalogue::kind(group, version, kind)
         };
         let (own_version, own_kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));

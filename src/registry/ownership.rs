@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flotilla_objects::api_version;
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Type};
 use flotilla_proto::value::Value;
@@ -58,7 +59,7 @@ impl Versions for ServedVersions<'_> {
         }
         let own = self.served.kind();
         let find = |api_version: &str| {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            let (group, version) = api_version::split(api_version);
             catalogue::kind(group, version, &own.name)
         };
         let Some(to) = find(api_version).filter(|to| to.group == own.group) else { return Ok(None) };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flotilla_objects::api_version;
 use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
@@ -220,7 +221,7 @@ fn check_kind(target: Target<'_>, patched: &Value, patch: &Patch) -> ApiResult<(
         return Ok(());
     }
     let of = Some(target.served.of());
-    let known = version.split_once('/').unwrap_or(("", version));
+    let known = api_version::split(version);
     let why = match flotilla_proto::catalogue::kind(known.0, known.1, stated) {
         Some(_) => type_meta::unknown_conversion(known.1, stated, kind),
         None => format!(

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use flotilla_cluster::{Change, Object, Revision};
+use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf};
 use futures_util::future::LocalBoxFuture;
@@ -178,7 +179,7 @@ impl Encoder {
             return Ok(());
         }
         let stated = value.str_at(&["apiVersion"]);
-        let (group, version) = stated.split_once('/').unwrap_or(("", stated));
+        let (group, version) = api_version::split(stated);
         let known = catalogue::kind(group, version, value.str_at(&["kind"]));
         let known = known.ok_or_else(|| ApiError::internal("the kind has no protobuf form"))?;
         let mut object = Vec::new();

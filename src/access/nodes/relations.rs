@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use super::references;
 use crate::scan::scan;
-use crate::unreadable::{others, value};
+use crate::unreadable::{skip_unreadable, value};
 
 /// The indexed field of pods that names their node.
 const NODE_NAME: &str = "spec.nodeName";
@@ -134,5 +134,5 @@ impl Relations for StoreRelations {
 }
 
 fn tree(object: &Object) -> Option<Value> {
-    others(value(object))
+    skip_unreadable(value(object))
 }

@@ -14,7 +14,7 @@ use super::binding::Binding;
 use super::index::{Editor, Rbac};
 use super::rule::Rule;
 use crate::follow::{self, Seen};
-use crate::unreadable::{others, value};
+use crate::unreadable::{skip_unreadable, value};
 
 /// How long following pauses after a failure before it begins again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
@@ -93,7 +93,7 @@ impl Follower<'_> {
     fn set(&self, kind: TableKind, key: &Key, object: Option<&Arc<Object>>) {
         let (namespace, name) = (key.namespace().unwrap_or(""), key.name());
         // Objects that cannot be decoded grant nothing.
-        let tree = object.and_then(|object| others(value(object)));
+        let tree = object.and_then(|object| skip_unreadable(value(object)));
         let mut editor = self.editor.borrow_mut();
         if kind.bindings {
             editor.set_binding(namespace, name, tree.as_ref().map(Binding::read));

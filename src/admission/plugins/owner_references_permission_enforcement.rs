@@ -1,6 +1,7 @@
 //! OwnerReferencesPermissionEnforcement: lets users change owners only of objects that they may delete, and block the
 //! deletion only of owners whose finalizers they may set.
 
+use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 
 use crate::access::{Attributes, ResourceAttributes};
@@ -88,7 +89,7 @@ fn newly_blocking<'a>(object: &'a Value, old: Option<&'a Value>) -> impl Iterato
 /// Returns `Ok` if the user may block the deletion of an owner.
 fn may_block(write: &BuiltInAttributes<'_>, object: &Value, owner: &Value) -> ApiResult<()> {
     let (api_version, kind) = (owner.str_at(&["apiVersion"]), owner.str_at(&["kind"]));
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let group = api_version::group(api_version);
     let Some(served) = write.registry.resources.of_kind(group, kind) else {
         let why = format!(
             "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion {api_version} \

@@ -16,7 +16,7 @@ use crate::limits::{NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
 use crate::registry::{Registry, stored_value};
 use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Where resources hold a template of pods.
 static TEMPLATES: &[(&str, &str, &[&str])] = &[
@@ -224,7 +224,7 @@ impl Registry {
         let (pods, all) = self.pods_to_check(namespace)?;
         for pod in &pods {
             checked += 1;
-            let Some(pod) = others(stored_value(pod)) else { continue };
+            let Some(pod) = skip_unreadable(stored_value(pod)) else { continue };
             if settings(self).exempts_pod(pod.at(&["spec"])) {
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::registry::{Registry, stored_tree};
 use crate::rules::labels;
 use crate::scan::scan;
 use crate::served::Served;
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Returns the resource of a kind of parameters.
 ///
@@ -93,7 +93,7 @@ async fn selected(
     let mut all = Vec::new();
     for objects in scan(&registry.table(served).snapshot(), Selection { scope, ..Selection::default() }) {
         for object in objects.map_err(|error| format!("cannot read parameters: {error:?}"))? {
-            let is_selected = others(stored_tree(&object))
+            let is_selected = skip_unreadable(stored_tree(&object))
                 .is_some_and(|tree| labels::selector_matches(selector, tree.map_at(&["metadata", "labels"])));
             all.extend(is_selected.then_some(object));
         }

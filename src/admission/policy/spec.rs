@@ -1,5 +1,6 @@
 //! Reads and compiles the part that all kinds of policies have.
 
+use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 
 use super::super::Criteria;
@@ -67,7 +68,7 @@ fn param_kind(kind: &Value) -> Option<ParamKind> {
         return None;
     }
     let version = kind.str_at(&["apiVersion"]);
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let (group, version) = api_version::split(version);
     let kind = kind.str_at(&["kind"]).to_owned();
     Some(ParamKind { group: group.to_owned(), version: version.to_owned(), kind })
 }

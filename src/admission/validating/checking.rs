@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flotilla_cel::types::Type;
+use flotilla_objects::api_version;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
@@ -72,7 +73,7 @@ fn compiler(spec: &Value, served: &Arc<Served>, params: Option<&Arc<Served>>) ->
 
 fn params(resources: &Resources, kind: &Value) -> Option<Arc<Served>> {
     let version = kind.str_at(&["apiVersion"]);
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let (group, version) = api_version::split(version);
     let is_it = |served: &&Arc<Served>| {
         let own = GroupVersionKind::of(served, "");
         (own.group.as_str(), own.version.as_str(), own.kind.as_str()) == (group, version, kind.str_at(&["kind"]))

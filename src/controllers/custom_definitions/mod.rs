@@ -18,7 +18,7 @@ use crate::registry::{Target, now, stored_part};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// The part of a definition that its status depends on. The rest, mostly schemas, is by far larger and is not decoded.
 const DECIDING: Part = Part::only(&[
@@ -32,7 +32,16 @@ const NAMES: Part = Part::only(&[("status", Part::only(&[("acceptedNames", Part:
 struct Controller {
     agent: Rc<Agent>,
     definitions: Arc<Served>,
-    queue: Queue<String>,
+    queue: Queue<Task>,
+}
+
+/// A task for one definition, named by it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Task {
+    /// Brings its status up to date.
+    Renew(String),
+    /// Renews the other definitions of its group, because a name that they wait for may be free now.
+    Release(String),
 }
 
 /// Brings the status of every definition up to date, now and whenever one of them changes.
@@ -44,13 +53,16 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             if let Some(definition) = seen.live() {
-                controller.queue.add(definition.key().name().to_owned());
+                controller.queue.add(Task::Renew(definition.key().name().to_owned()));
             } else if let Some(definition) = seen.deleted() {
-                controller.release(definition.key().name());
+                controller.queue.add(Task::Release(definition.key().name().to_owned()));
             }
         }),
         // One worker, so that no two definitions get the same name.
-        controller.queue.work(1, |name| controller.renew(name)),
+        controller.queue.work(1, async |task| match task {
+            Task::Renew(name) => controller.renew(name).await,
+            Task::Release(name) => controller.release(&name),
+        }),
     );
     Ok(())
 }
@@ -77,7 +89,7 @@ impl Controller {
         }
         let names = ["status", "acceptedNames"];
         if definition.at(&names) != before.at(&names) {
-            self.release(&name);
+            self.queue.add(Task::Release(name));
         }
         Ok(Requeue::Never)
     }
@@ -86,21 +98,20 @@ impl Controller {
     fn taken(&self, name: &str) -> ApiResult<Taken> {
         let mut taken = Taken::default();
         for definition in self.siblings(name)? {
-            if let Some(read) = others(stored_part(&definition, NAMES)) {
+            if let Some(read) = skip_unreadable(stored_part(&definition, NAMES)) {
                 taken.add(read.at(&["status", "acceptedNames"]));
             }
         }
         Ok(taken)
     }
 
-    /// Puts the other definitions of the group into the queue again, since a name that they wait for may be free now.
-    fn release(&self, name: &str) {
-        // If the snapshot expires, no definition is put into the queue: each is checked again when it changes.
-        for definition in self.siblings(name).unwrap_or_default() {
+    fn release(&self, name: &str) -> ApiResult<Requeue> {
+        for definition in self.siblings(name)? {
             if definition.key().name() != name {
-                self.queue.add(definition.key().name().to_owned());
+                self.queue.add(Task::Renew(definition.key().name().to_owned()));
             }
         }
+        Ok(Requeue::Never)
     }
 
     /// Returns all definitions of the same group, this one included.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use flotilla_cluster::Object;
+use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 
 use super::graph::{Item, waits};
@@ -147,7 +148,7 @@ impl Collector {
     /// Looks up an owner where it must be: in the namespace of the object, or among cluster-scoped objects.
     async fn standing(&self, target: Target<'_>, reference: &Value) -> ApiResult<Standing> {
         let api_version = reference.str_at(&["apiVersion"]);
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let (group, version) = api_version::split(api_version);
         let registry = &self.agent.registry;
         let kind = reference.str_at(&["kind"]);
         let stored = match registry.resources.of_kind(group, kind) {

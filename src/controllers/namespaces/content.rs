@@ -13,7 +13,7 @@ use crate::registry::{DeleteOptions, Propagation, Target};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Concurrent deletions.
 const CONCURRENT: usize = 32;
@@ -98,7 +98,7 @@ async fn empty_table(
     let revision = each(&table, namespace, &mut |object| {
         remaining += 1;
         // If metadata cannot be decoded, the deletion of the object fails and is reported.
-        for finalizer in others(metadata(object)).unwrap_or_default().list_at(&["finalizers"]) {
+        for finalizer in skip_unreadable(metadata(object)).unwrap_or_default().list_at(&["finalizers"]) {
             *into.findings.finalizers.entry(finalizer.as_str().unwrap_or("").to_owned()).or_default() += 1;
         }
         Ok(())

@@ -46,7 +46,7 @@ struct Controller {
     queue: Rc<Queue<String>>,
     /// Tasks that watch the remaining content of namespaces; each puts its namespace into the queue when the content
     /// changes.
-    holds: RefCell<HashMap<String, JoinHandle<()>>>,
+    watchers: RefCell<HashMap<String, JoinHandle<()>>>,
     /// When each namespace was removed, until its last search has ended. The next leader does not know this.
     removed: RefCell<HashMap<String, Instant>>,
 }
@@ -62,8 +62,13 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
     let table = agent.registry.table(&namespaces);
     let queue = Queue::new(measured);
-    let controller =
-        Controller { agent, namespaces, queue: Rc::new(queue), holds: RefCell::default(), removed: RefCell::default() };
+    let controller = Controller {
+        agent,
+        namespaces,
+        queue: Rc::new(queue),
+        watchers: RefCell::default(),
+        removed: RefCell::default(),
+    };
     let queue = &controller.queue;
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
@@ -85,8 +90,8 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 
 impl Controller {
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
-        if let Some(hold) = self.holds.borrow_mut().remove(&name) {
-            hold.abort();
+        if let Some(watcher) = self.watchers.borrow_mut().remove(&name) {
+            watcher.abort();
         }
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
         let Some(namespace) = self.agent.get(target)? else {
@@ -105,7 +110,7 @@ impl Controller {
         };
         self.removed.borrow_mut().remove(&name);
         let deleting = !namespace.at(&["metadata", "deletionTimestamp"]).is_null();
-        if !deleting || !is_finalized_by_us(&namespace) {
+        if !deleting || !has_our_finalizer(&namespace) {
             return Ok(Requeue::Never);
         }
         let uid = namespace.str_at(&["metadata", "uid"]);
@@ -121,7 +126,7 @@ impl Controller {
         if let Some(why) = emptied.findings.failures.first() {
             return Err(ApiError::internal(why));
         }
-        self.hold(name, emptied);
+        self.watch_content(name, emptied);
         Ok(Requeue::After(RECHECK))
     }
 
@@ -144,7 +149,7 @@ impl Controller {
     }
 
     /// Puts the namespace into the queue again as soon as any of the remaining content changes.
-    fn hold(&self, name: String, emptied: Emptied) {
+    fn watch_content(&self, name: String, emptied: Emptied) {
         let followed = emptied.held.into_iter().take(limits::NAMESPACE_FOLLOWED_TABLES);
         let subscribed: Option<Vec<Subscription>> =
             followed.map(|(table, after)| subscribe(&table, &name, after)).collect();
@@ -153,21 +158,21 @@ impl Controller {
             return;
         };
         let (queue, key) = (Rc::clone(&self.queue), name.clone());
-        let hold = actix_web::rt::spawn(async move {
+        let watcher = actix_web::rt::spawn(async move {
             select_all(subscriptions.iter_mut().map(|subscription| Box::pin(subscription.changed()))).await;
             queue.add(key);
         });
-        self.holds.borrow_mut().insert(name, hold);
+        self.watchers.borrow_mut().insert(name, watcher);
     }
 }
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        self.holds.borrow().values().for_each(JoinHandle::abort);
+        self.watchers.borrow().values().for_each(JoinHandle::abort);
     }
 }
 
-fn is_finalized_by_us(namespace: &Value) -> bool {
+fn has_our_finalizer(namespace: &Value) -> bool {
     namespace.list_at(&["spec", "finalizers"]).iter().any(|finalizer| finalizer.as_str() == Some(FINALIZER))
 }
 

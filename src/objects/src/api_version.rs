@@ -1,6 +1,16 @@
-//! Orders API versions.
+//! The parts and the order of API versions.
 
 use std::cmp::Ordering;
+
+/// Splits an `apiVersion` into group and version. `v1` has the empty group, which is the core group.
+pub fn split(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// Returns the group of an `apiVersion`. The core group is empty.
+pub fn group(api_version: &str) -> &str {
+    split(api_version).0
+}
 
 /// Orders version names as Kubernetes does, the preferred one first: stable before beta before alpha, higher numbers
 /// first; names of another form come last, in alphabetical order (Kubernetes documentation, "Versions in

@@ -15,7 +15,7 @@ use crate::rules::addresses::{self, Block};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// Label that names the manager of an address.
 pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
@@ -62,7 +62,7 @@ impl Registry {
         objects.truncate(RANGES_MAX);
         let mut ranges = Ranges::default();
         for object in &objects {
-            let Some(value) = others(stored_value(object)) else { continue };
+            let Some(value) = skip_unreadable(stored_value(object)) else { continue };
             let blocks =
                 value.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str).filter_map(Block::parse_sloppy);
             if object.key().name() == DEFAULT_RANGE {

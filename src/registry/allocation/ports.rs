@@ -13,7 +13,7 @@ use crate::kinds::core::service_allocation::{self, Refusal};
 use crate::registry::stored_value;
 use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// How many changes are read at a time.
 const CHUNK: usize = 512;
@@ -123,7 +123,7 @@ impl Index {
     }
 
     fn count(&mut self, service: &Object, add: bool) -> ApiResult<()> {
-        let Some(service) = others(stored_value(service)) else { return Ok(()) };
+        let Some(service) = skip_unreadable(stored_value(service)) else { return Ok(()) };
         let ports: HashSet<u16> = service_allocation::held(&service).ports.into_iter().collect();
         for port in ports {
             let count = self.held.entry(port).or_default();

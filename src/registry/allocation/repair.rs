@@ -13,7 +13,7 @@ use crate::registry::{Registry, stored_value};
 use crate::rules::addresses;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::unreadable::others;
+use crate::unreadable::skip_unreadable;
 
 /// How many objects are read at a time.
 const CHUNK: usize = 512;
@@ -58,7 +58,7 @@ impl Registry {
     }
 
     async fn free_orphan(&self, services: &Served, claim: &Object) -> ApiResult<()> {
-        let Some(value) = others(stored_value(claim)) else { return Ok(()) };
+        let Some(value) = skip_unreadable(stored_value(claim)) else { return Ok(()) };
         if let Some((address, owner)) = claimed(claim, &value)
             && !self.has(services, owner, address)?
         {
@@ -117,12 +117,12 @@ impl Registry {
     /// it.
     fn has(&self, services: &Served, owner: Owner<'_>, address: IpAddr) -> ApiResult<bool> {
         let Some(service) = self.current(services, owner.namespace, owner.name) else { return Ok(false) };
-        Ok(others(held(&service)).is_none_or(|addresses| addresses.contains(&address)))
+        Ok(skip_unreadable(held(&service)).is_none_or(|addresses| addresses.contains(&address)))
     }
 
     async fn claim_of(&self, claims: &Served, service: &Object) -> ApiResult<()> {
         let owner = Owner { namespace: service.key().namespace().unwrap_or(""), name: service.key().name() };
-        for address in others(held(service)).unwrap_or_default() {
+        for address in skip_unreadable(held(service)).unwrap_or_default() {
             match self.address_object(claims, address) {
                 None => drop(self.claim_addresses(owner, &[address]).await?),
                 Some(claim) if is_of(&claim, owner) => {}

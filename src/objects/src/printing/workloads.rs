@@ -5,6 +5,7 @@ use flotilla_proto::value::{Str, Value};
 
 use super::cell::{self, int, number};
 use super::selector;
+use crate::api_version;
 
 const TEMPLATE_CONTAINERS: [&str; 4] = ["spec", "template", "spec", "containers"];
 
@@ -83,7 +84,7 @@ fn controller(object: &Value) -> Value {
     let Some(owner) = owners.iter().find(|owner| owner.is_true_at(&["controller"])) else {
         return "<none>".into();
     };
-    let group = owner.str_at(&["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+    let group = api_version::group(owner.str_at(&["apiVersion"]));
     let (kind, name) = (owner.str_at(&["kind"]), owner.str_at(&["name"]));
     match (kind.is_empty(), group.is_empty()) {
         (true, true) => name.into(),

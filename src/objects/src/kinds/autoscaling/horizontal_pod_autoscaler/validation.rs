@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::metrics;
+use crate::api_version;
 use crate::field::{Errors, Path};
 use crate::rules::{names, numbers, resources};
 
@@ -65,7 +66,7 @@ pub(super) fn version_error(reference: &Value, options: Reference) -> Option<Str
     } else if version.matches('/').count() > 1 {
         Some(format!("unexpected GroupVersion string: {version}"))
     } else {
-        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let group = api_version::group(version);
         (group.is_empty() && !options.core_group).then(|| "apiVersion must specify API group".into())
     }
 }

@@ -1,0 +1,16 @@
+//! Output of commands.
+
+use std::io::{self, ErrorKind, Write};
+
+/// Writes to standard output. Returns `false` if the reader has closed its end, as `head` does. The command then ends
+/// without an error.
+///
+/// # Errors
+/// Standard output cannot be written to for another reason.
+pub fn print(text: &str) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true),
+    }
+}
