@@ -117,7 +117,7 @@ fn every_module_is_in_the_map() {
     assert!(missing.is_empty(), "the map of ARCHITECTURE.md does not have {missing:?}");
 }
 
-/// The words that the glossary of ARCHITECTURE.md defines.
+/// Returns the words that the glossary of ARCHITECTURE.md defines.
 fn glossary(text: &str) -> Vec<&str> {
     let (_, from) = text.split_once("\n## Glossary\n").unwrap();
     let rows = from.lines().take_while(|line| !line.starts_with("## ")).filter(|line| line.starts_with("| "));

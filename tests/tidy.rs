@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const FILE_LINES_MAX: usize = 560;
 /// The largest number of lines of a function.
 const FUNCTION_LINES_MAX: usize = 70;
-/// The largest number of columns of a line. Lines with string literals or addresses may be longer.
+/// The largest number of columns of a line. Lines with string literals or URLs may be longer.
 const COLUMNS_MAX: usize = 120;
 /// File names that do not tell what the file contains.
 const VAGUE_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];

@@ -45,7 +45,8 @@ pub fn files(cases: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads the scenarios with these names, or in areas with these names. Reads all if `names` is empty.
+/// Reads the scenarios with these names, and all scenarios in areas with these names. Reads every scenario if `names`
+/// is empty.
 ///
 /// # Errors
 /// States which file cannot be read, and why.

@@ -4,7 +4,7 @@ use super::json::Json;
 
 /// The largest number of characters of a value that a difference shows.
 const SHOWN_MAX: usize = 300;
-/// A longer text in an OpenAPI document is an explanation.
+/// The largest number of characters of a `description` that must be equal. A longer one is an explanation.
 const NAME_MAX: usize = 30;
 
 /// An answer: the compared parts of its status, headers and body.
@@ -18,7 +18,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Reads an answer of a recording. `None` if the document has another form.
+    /// Reads an answer of a recording. Returns `None` if the document has another form.
     pub fn recorded(document: &Json) -> Option<Seen> {
         let int =
             |key| if let Some(Json::Int(number)) = document.get(key) { i64::try_from(*number).ok() } else { None };
@@ -74,7 +74,8 @@ fn compare(want: &Json, got: &Json, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Whether `want` is an explanation, and `got` is any text. Each server has its own words, so these agree.
+/// Returns whether `want` is an explanation, and `got` is a text that is not empty. Each server explains in its own
+/// words, so such texts agree.
 fn is_explanation(want: &Json, got: &Json, path: &str) -> bool {
     let (Json::Text(want), Json::Text(got)) = (want, got) else { return false };
     let is_long = || want.chars().count() > NAME_MAX;

@@ -18,7 +18,7 @@ pub enum Json {
 }
 
 impl Json {
-    /// Reads one document. `None` if the bytes are not JSON.
+    /// Reads one document. Returns `None` if the bytes are not JSON.
     pub fn parse(bytes: &[u8]) -> Option<Json> {
         serde_json::from_slice(bytes).ok()
     }
@@ -54,7 +54,7 @@ impl Json {
         }
     }
 
-    /// Whether the value counts as true in a condition: it is not empty, zero, false or null.
+    /// Returns whether the value counts as true in a condition: it is not empty, zero, false or null.
     pub fn is_something(&self) -> bool {
         match self {
             Json::Null => false,
@@ -75,8 +75,8 @@ impl Json {
         }
     }
 
-    /// Returns the form in which scenarios send the value: with a blank after commas and colons, and other characters
-    /// than ASCII escaped.
+    /// Returns the form in which scenarios send the value: with a blank after commas and colons, and with every
+    /// character escaped that is not printable ASCII.
     pub fn dump(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);

@@ -34,25 +34,25 @@ use members::Members;
 
 /// How many scenarios run at the same time. They wait most of the time.
 const SIDE_BY_SIDE: usize = 4;
-/// How often a scenario runs at most, while servers are busy.
+/// How many times a scenario runs at most. It runs again while servers are busy.
 const ATTEMPTS_MAX: usize = 4;
 /// The statuses of a server that is temporarily unable to serve: too many requests, no leader, or no majority in time.
 const BUSY: [i64; 3] = [429, 503, 504];
-/// The largest number of differences that are shown of a step.
+/// The largest number of differences of a step that are shown.
 const DIFFERENCES_MAX: usize = 12;
 /// The area of the floor for transcripts of kubectl.
 const TRANSCRIPTS: &str = "transcripts";
-/// How many bytes are shown of the output of a server that has ended.
+/// How many bytes of the output of a server that has ended are shown.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
 /// What to compare.
 struct Settings {
     cases: PathBuf,
-    /// Areas and scenarios to compare. All if it is empty.
+    /// The areas and scenarios to compare. If it is empty, all are compared.
     names: Vec<String>,
-    /// The numbers of servers, each of which is compared.
+    /// The numbers of servers. The scenarios run through each of them.
     servers: Vec<usize>,
-    /// Whether to compare what the floor marks as long, too.
+    /// Whether to compare the areas that the floor marks as long, too.
     is_all: bool,
     shows_differences: bool,
     /// Whether to compare the output of kubectl, too.
@@ -61,7 +61,8 @@ struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings from environment variables and arguments. `None` if the test harness only asks for a list.
+    /// Reads the settings from environment variables and arguments. Returns `None` for `--list`, which asks only for
+    /// the names of tests.
     fn read() -> Option<Settings> {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agreement");
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
@@ -88,7 +89,7 @@ impl Settings {
         })
     }
 
-    /// Whether to compare an area through this number of servers.
+    /// Returns whether to compare an area through this number of servers.
     fn includes(&self, area: &str, servers: usize, floor: &[Demand]) -> bool {
         let demand = floor.iter().find(|demand| demand.area == area && demand.servers == servers);
         match demand {

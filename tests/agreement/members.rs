@@ -76,12 +76,13 @@ impl Members {
         }
     }
 
-    /// The kubeconfig of the first server.
+    /// Returns the kubeconfig of the first server.
     pub fn kubeconfig(&self) -> PathBuf {
         self.running[0].data().join("admin.kubeconfig")
     }
 
-    /// Returns the output of each server that does not answer any more. With three members, the others may still agree.
+    /// Returns the output of each server that does not answer any more. With three members, all steps may agree
+    /// although one member has ended.
     pub fn fallen(&self) -> Vec<String> {
         let answers = |server: &&Server| {
             let servers = Servers { addresses: vec![server.credentials().address], ..self.servers() };

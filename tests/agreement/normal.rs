@@ -20,7 +20,7 @@ pattern!(TIME_WITHIN, r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z");
 pattern!(UID, r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}");
 pattern!(DIGITS, r"\d+");
 pattern!(TOKEN_VOLUME, r"\bkube-api-access-([bcdfghjklmnpqrstvwxz2456789]{5})\b");
-// A difference between internal structs of the server.
+// The difference between two internal structs of the server, which some messages contain.
 pattern!(DIFFERENCE, r"(?s)(updates may not change fields other than [^\n]*|may not be changed)\n(?:@@|[ \x{a0}]).*");
 pattern!(HASH, r"\bhash=[0-9A-F]{128}\b");
 pattern!(TOO_OLD, r"(too old resource version: )\d+ \(\d+\)");
@@ -221,7 +221,8 @@ fn aged(text: &str) -> String {
     if AGE.is_match(text) { "<age>".into() } else { AGE_WITHIN.replace_all(text, "(<age> ago)").into_owned() }
 }
 
-/// Sorts entries of `managedFields` independently of whether the clock advanced between two writes.
+/// Sorts entries of `managedFields` without their times, which depend on whether the clock advanced between two writes.
+/// Adds a mark if the entries were not in the order that includes their times.
 fn entries(mut entries: Vec<Json>) -> Vec<Json> {
     if !entries.iter().all(|entry| matches!(entry, Json::Map(_))) {
         return entries;

@@ -26,7 +26,8 @@ fn steps(path: &str) -> Vec<&str> {
     steps
 }
 
-/// Returns the value at a path.
+/// Returns the value at a path. Returns `None` if a step leads nowhere. If no element fulfils a condition, the path
+/// continues in an empty map.
 pub fn dig<'a>(document: &'a Json, path: &str) -> Option<&'a Json> {
     static NOTHING: Json = Json::Map(Vec::new());
     let mut at = document;

@@ -14,7 +14,7 @@ pub enum Field<'a> {
 /// The values of a message by field number.
 pub type Message<'a> = BTreeMap<u128, Vec<Field<'a>>>;
 
-/// Reads a message. `None` if the bytes are not a message.
+/// Reads a message. Returns `None` if the bytes are not a message.
 pub fn message(bytes: &[u8]) -> Option<Message<'_>> {
     let (mut fields, mut at) = (Message::new(), 0);
     let varint = |at: &mut usize| {
@@ -52,8 +52,8 @@ pub fn message(bytes: &[u8]) -> Option<Message<'_>> {
     Some(fields)
 }
 
-/// Returns the last value of a field, as bytes. The result is empty if the field is absent. `None` if the value is a
-/// number.
+/// Returns the last value of a field, as bytes. Returns no bytes if the field is absent. Returns `None` if the value is
+/// a number.
 fn bytes<'a>(message: &Message<'a>, number: u128) -> Option<&'a [u8]> {
     match message.get(&number).and_then(|values| values.last()) {
         None => Some(b""),

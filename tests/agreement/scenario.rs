@@ -21,7 +21,7 @@ const HEADERS: [&str; 8] =
 const PAUSE: Duration = Duration::from_millis(200);
 /// The pause before each request that is sent while a watch is open.
 const MEANWHILE: Duration = Duration::from_millis(250);
-/// How often the default ServiceAccount of a new namespace is requested before the scenario begins.
+/// How many times the default ServiceAccount of a new namespace is requested at most, before the scenario begins.
 const NAMESPACE_TRIES: usize = 60;
 const CLEANUP_TRIES: usize = 5;
 /// Characters that are not escaped in paths.
@@ -89,7 +89,7 @@ fn begin(servers: &Servers, namespace: &str) {
 }
 
 impl Run<'_> {
-    /// Runs a step. `None` if the step has no request.
+    /// Runs a step. Returns `None` if the step has no request.
     ///
     /// # Errors
     /// States what is wrong with the step.
@@ -166,7 +166,7 @@ impl Run<'_> {
         Ok(answer)
     }
 
-    /// Whether the step need not wait for another answer.
+    /// Returns whether this is the answer that the step waits for. A step without a condition waits for any answer.
     fn is_awaited(&self, answer: &Answer, options: &Json) -> Result<bool, String> {
         if let Some(at) = options.get("until_path").and_then(Json::as_str) {
             let at = self.expand_text(at)?;
@@ -319,7 +319,7 @@ fn content_type(method: &str) -> &'static str {
     if method == "PATCH" { "application/merge-patch+json" } else { "application/json" }
 }
 
-/// Returns the value of a header. `None` removes a default header.
+/// Returns the value of a header. Returns `None` for null, by which a scenario removes a default header.
 fn header_value(value: &Json) -> Option<String> {
     (!matches!(value, Json::Null)).then(|| printed(value))
 }

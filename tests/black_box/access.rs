@@ -1,4 +1,4 @@
-//! Authorization: roles and bindings decide, and a change of them takes effect at once.
+//! Authorization: roles and bindings decide, and their changes take effect while the server runs.
 
 use std::time::{Duration, Instant};
 

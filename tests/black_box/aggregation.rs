@@ -136,7 +136,7 @@ fn with_flags(flags: &[&str]) -> (DataDir, Server, Connection, Backend, Heads) {
     (data, server, client, backend, heads)
 }
 
-/// The path of an object that the other server serves.
+/// Returns the path of an object that the other server serves.
 fn things(name: &str) -> String {
     format!("{GROUP}/namespaces/default/things/{name}")
 }

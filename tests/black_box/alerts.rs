@@ -1,8 +1,8 @@
 //! These tests bring servers into the states that the alerts of `deploy/prometheus/alerts.yaml` warn of: their metrics
-//! then meet the conditions of these alerts. How long a condition must hold is tested by
-//! `deploy/prometheus/tests.yaml`.
+//! then meet the conditions of these alerts. `deploy/prometheus/tests.yaml` tests how long a condition must hold.
 //!
-//! Objects that cannot be read are in `unreadable`. `FlotillaDown` follows `up`, which Prometheus itself sets.
+//! `unreadable` tests the metric of objects that cannot be read. `FlotillaDown` depends on `up`, which Prometheus
+//! itself sets.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -18,8 +18,8 @@ use serde_json::json;
 use crate::cluster::{Places, until, until_within};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, config_map, config_map_path};
 
-/// Stands before the C library's functions. Where the files that the variables name exist, an fsync takes 2.2 s longer,
-/// sending takes 0.4 s longer, and the clock is 2 s ahead.
+/// Replaces functions of the C library. While the file that a variable names exists, an fsync takes 2.2 s longer
+/// (`SLOW_FSYNC`), sending takes 0.4 s longer (`SLOW_SEND`), or the clock is 2 s ahead (`WRONG_CLOCK`).
 const FRAGILE_LIBRARY: &str = r#"
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -53,7 +53,8 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 "#;
 
-/// Whether the condition of an alert holds for the value on its left side. The right side is a number or a product.
+/// Returns whether the condition of an alert holds for the value on its left side. The right side is a number or a
+/// product.
 fn fires(alert: &str, value: f64) -> bool {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/prometheus/alerts.yaml");
     let alerts = fs::read_to_string(path).expect("alerts");
@@ -78,7 +79,7 @@ impl Metrics {
         Self(answer.text())
     }
 
-    /// The values of a metric whose labels contain all of these texts.
+    /// Returns the values of a metric whose labels contain all of these texts.
     fn values(&self, name: &str, labels: &[&str]) -> Vec<f64> {
         let series = self.0.lines().filter_map(|line| line.strip_prefix(name)?.rsplit_once(' '));
         let of_name = series.filter(|(rest, _)| rest.is_empty() || rest.starts_with('{'));
@@ -86,19 +87,19 @@ impl Metrics {
         chosen.map(|(_, value)| value.parse().expect("a number")).collect()
     }
 
-    /// The sum of these values; none where there is no such series.
+    /// Returns the sum of these values. It is zero if no such series exists.
     fn sum(&self, name: &str, labels: &[&str]) -> f64 {
         self.values(name, labels).iter().sum()
     }
 
-    /// Part of all requests that were answered with a code that begins so.
+    /// Returns the share of all requests that were answered with a code that begins with `code`.
     fn part_of_requests(&self, code: &str) -> f64 {
         let label = format!("code=\"{code}");
         self.sum("apiserver_request_total", &[&label]) / self.sum("apiserver_request_total", &[])
     }
 }
 
-/// A server whose machine gets worse, in each way while a file exists.
+/// A server whose machine fails in three ways, in each while a file exists.
 struct Fragile {
     server: Server,
     slow_fsync: PathBuf,
@@ -133,7 +134,7 @@ fn absent_members_cause_the_alerts_about_members_and_leaders() {
     let [a, b, c] = places.start_all();
     let mut client = a.connect();
     let reachable = |client: &mut Connection| {
-        // An alert needs the series.
+        // The alert can fire only if this series exists.
         Metrics::of(client).values("flotilla_member_reachable", &["member=\"c\""]).first().copied()
     };
     let is_missed = |client: &mut Connection| reachable(client).map(|value| fires("FlotillaMemberUnreachable", value));
@@ -160,7 +161,7 @@ fn absent_members_cause_the_alerts_about_members_and_leaders() {
             });
         }
         let lag = || Metrics::of(&mut leader.connect()).sum("flotilla_group_lag_entries", &["member=\"c\""]);
-        // Ten thousand writes take half a minute on two cores, and as long as they like on slower ones.
+        // Ten thousand writes take half a minute on two cores, and longer on slower machines.
         until_within(8 * PATIENCE, "the absent member lacks many entries", || fires("FlotillaReplicaLags", lag()));
     });
     let mut client = a.connect(); // the writes may have taken so long that the idle connection was closed
@@ -187,7 +188,7 @@ fn a_slow_disk_makes_fsyncs_and_writes_slow() {
     let grown = |name: &str, labels: &[&str]| after.sum(name, labels) - before.sum(name, labels);
     let mean = grown("flotilla_wal_fsync_seconds_total", &[]) / grown("flotilla_wal_fsyncs_total", &[]);
     assert!(fires("FlotillaFsyncSlow", mean), "{mean} s");
-    // The 99th percentile is above every bound below which less than 99 in 100 writes were.
+    // The 99th percentile is above every bound below which fewer than 99 of 100 writes were.
     let writes = grown("etcd_request_duration_seconds_count", &[]);
     let below = |bound: f64| grown("etcd_request_duration_seconds_bucket", &[&format!("le=\"{bound}\"")]);
     let is_above = |bound: &f64| below(*bound) < 0.99 * writes;
@@ -317,7 +318,7 @@ fn requests_without_a_seat_are_refused() {
     until("ann may list", || get(&mut client, CONFIG_MAPS) == 200);
     let list = administrator.get(CONFIG_MAPS).expect(200);
     let revision: u64 = list["metadata"]["resourceVersion"].as_str().expect("a revision").parse().expect("a number");
-    // A list at a revision that does not come waits for it, and keeps the only seat.
+    // A list at a revision that is far ahead waits for that revision, and keeps the only seat meanwhile.
     let later = format!("{CONFIG_MAPS}?resourceVersion={}", revision + (1 << 40));
     until("requests are refused", || {
         scope(|scope| {
@@ -375,7 +376,7 @@ fn a_member_with_more_writes_than_it_can_apply_is_late() {
     });
 }
 
-/// Sets a flag when it is dropped, also by a panic, so that threads that look at it end.
+/// Sets a flag when it is dropped, even by a panic, so that the threads that check the flag end.
 struct EndsWith<'a>(&'a AtomicBool);
 
 impl Drop for EndsWith<'_> {

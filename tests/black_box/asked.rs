@@ -48,7 +48,7 @@ fn who(client: &mut Connection, token: &str) -> (u16, Value) {
     (answer.status, user)
 }
 
-/// Starts a webhook that knows the tokens `good-...` and says why `bad-...` are none.
+/// Starts a webhook that accepts the tokens `good-...`, and states why it refuses `bad-...`.
 fn finder() -> Webhook {
     Webhook::start(|review| {
         let token = review["spec"]["token"].as_str().unwrap_or("");
@@ -153,7 +153,7 @@ fn acting(server: &Server, user: &str, method: &str, path: &str, body: &Value) -
     (answer.status, answer.text())
 }
 
-/// Starts a webhook that decides by the user: `allowed`, `denied`, `both`, `broken`; it has no opinion of others.
+/// Starts a webhook that decides by the name of the user, and has no opinion about unknown users.
 fn decider() -> Webhook {
     Webhook::start(|review| {
         let status = match review["spec"]["user"].as_str().unwrap_or("") {
@@ -161,7 +161,8 @@ fn decider() -> Webhook {
             "denied" => json!({"allowed": false, "denied": true, "reason": "never"}),
             "both" => json!({"allowed": true, "denied": true}),
             "broken" => return Reply::of("404 Not Found", "", "no"),
-            // Only what is asked by others on behalf of this user.
+            // Allows everything that the test does and that plugins check, but not reading secrets, about which the
+            // policy asks.
             "writer" => {
                 let of = &review["spec"]["resourceAttributes"];
                 json!({"allowed": of["resource"] == "configmaps" || of["verb"] == "escalate"
@@ -245,7 +246,7 @@ fn a_webhook_is_asked_wherever_permissions_are() {
     let (status, text) = acting(&server, "writer", "POST", roles, &role("by-webhook"));
     assert_eq!(status, 201, "{text}");
 
-    // An expression of a policy asks, too.
+    // An expression of a policy asks the webhook, too.
     let expression = "authorizer.group('').resource('secrets').namespace('default').check('get').allowed()";
     let policy = json!({"metadata": {"name": "asks"}, "spec": {
         "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
@@ -267,7 +268,7 @@ fn a_webhook_is_asked_wherever_permissions_are() {
     };
     assert!(about("secrets") >= 2, "{:?}", webhook.asked());
 
-    // So does a plugin: whoever sets an owner must be able to delete the object.
+    // So does a plugin: a user who sets an owner must be allowed to delete the object.
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "u"});
     let patch = json!({"metadata": {"ownerReferences": [owner]}});
     let headers = [("Impersonate-User", "writer"), ("Content-Type", "application/merge-patch+json")];
@@ -336,7 +337,7 @@ fn concurrent_requests_are_decided_by_a_slow_webhook() {
             })
             .collect();
         until("all are asked", || webhook.asked().len() >= 4);
-        // Whoever needs no webhook does not wait for it.
+        // A request that needs no webhook does not wait.
         server.connect().get(MAPS).expect(200);
         is_open.store(true, Ordering::Relaxed);
         assert!(asking.into_iter().all(|one| one.join().expect("an answer") == 200));
@@ -361,7 +362,7 @@ fn a_short_timeout_does_not_switch_a_webhook_off() {
     let mut admin = server.connect();
     admin.post(roles, &binding).expect(201);
     admin.post(MAPS, &json!({"metadata": {"name": "a"}})).expect(201);
-    // A webhook that fails has no opinion, and then the role would decide.
+    // If the webhook counted as failed, it would have no opinion, and the role would decide.
     for _ in 0..5 {
         let path = format!("{MAPS}/a?resourceVersion=0&timeout=100ms");
         let (status, text) = acting(&server, "ann", "GET", &path, &Value::Null);
@@ -374,7 +375,7 @@ fn a_short_timeout_does_not_switch_a_webhook_off() {
 
 #[test]
 fn questions_beyond_a_bound_are_refused_and_not_left_to_others() {
-    // It denies what is asked about the owner `last`, which comes after all that are asked.
+    // The webhook denies questions about the owner `last`, which comes after the owners that the server may ask about.
     let webhook = Webhook::start(move |review| {
         let of = &review["spec"]["resourceAttributes"];
         let denied = of["name"] == "last" || of["resource"] == "*";

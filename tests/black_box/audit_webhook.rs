@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::audit::{MAPS, events, files};
 use crate::support::{DataDir, Reply, Server, Webhook};
 
-/// Writes a kubeconfig for a webhook. Returns the flags that use it with the policy, and the policy's own.
+/// Writes the policy, and a kubeconfig for a webhook. Returns the flags for both.
 fn flags(directory: &DataDir, server: &str, bundle: &str) -> Vec<String> {
     let (policy, _) = files(directory);
     let kubeconfig = policy.with_file_name("webhook.yaml");
@@ -46,7 +46,7 @@ fn sent(webhook: &Webhook, id: &str) -> Vec<Value> {
     all.filter(|event| event["auditID"] == id).cloned().collect()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
@@ -59,7 +59,7 @@ fn get(server: &Server, path: &str, id: &str) -> u16 {
     server.connect().call("GET", path, &[("Audit-ID", id)], b"").expect("an answer").status
 }
 
-/// Returns the value of a counter with this beginning of a line.
+/// Returns the value of the counter whose line begins with `series`. Returns 0 if no line does.
 fn counter(server: &Server, series: &str) -> u64 {
     let text = server.connect().get("/metrics").text();
     let line = text.lines().find_map(|line| line.strip_prefix(series)).unwrap_or(" 0");
@@ -105,7 +105,7 @@ fn lists_are_sent_again() {
     let more = ["--audit-webhook-initial-backoff=1ms", "--audit-webhook-batch-max-size=1"];
     let server = start(&directory, &webhook, &more);
     assert_eq!(get(&server, "/version", "again"), 200);
-    // The webhook has seen a list that it refused, too.
+    // The webhook receives the event more than once, because it refuses the first lists.
     until("two events", || sent(&webhook, "again").len() >= 2);
     assert_eq!(counter(&server, "apiserver_audit_error_total{plugin=\"webhook\"}"), 0);
 }

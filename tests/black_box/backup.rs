@@ -34,8 +34,8 @@ pub fn beside(directory: &DataDir, name: &str) -> PathBuf {
     path
 }
 
-/// Returns all objects of some resources without their revisions, and the smallest of these revisions. No object
-/// contains the server's address, as the Service `kubernetes` does.
+/// Returns all objects of some resources without their revisions, and the smallest of these revisions. None of these
+/// resources depends on the server's address, as Services do.
 fn everything(client: &mut Connection) -> (Value, u64) {
     let paths = [
         "/api/v1/namespaces",
@@ -192,7 +192,7 @@ fn a_backup_is_complete_or_refused() {
     assert_eq!(second.start().connect().get(&config_map_path("kept")).expect(200)["data"]["value"], "1");
 }
 
-/// An informer: it lists, watches from there, and lists again when the watch gets 410.
+/// An informer: it lists, watches from the list's revision, and lists again when the watch gets 410.
 struct Informer {
     /// Values and uids by name.
     known: BTreeMap<String, (Value, Value)>,
@@ -248,7 +248,7 @@ fn three_members_are_backed_up_under_writes_and_restored_as_three() {
     let (mut first, mut second) = (Places::new(), Places::new());
     first.more = ["--shards", "configmaps=4"].map(str::to_owned).to_vec();
     second.more = first.more.clone();
-    second.pki = first.pki.clone(); // otherwise the server would be given a copy
+    second.pki = first.pki.clone(); // stands for a copy of the authorities
     let servers = first.start_all();
     for number in 0..150 {
         let object = config_map(&format!("kept-{number:03}"), &"x".repeat(3000));

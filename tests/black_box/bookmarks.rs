@@ -11,7 +11,7 @@ use crate::support::{Answer, CONFIG_MAPS, DataDir, PATIENCE, Server, Watch, conf
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// A resource in the same group as secrets.
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
-/// How long a watch lasts: on a busy machine, too, a write is made before its final bookmark.
+/// How long a watch lasts: long enough for a write before its final bookmark, even on a busy machine.
 const SECONDS: u64 = 5;
 /// The history window in tests that wait until it has passed.
 const HISTORY: Duration = Duration::from_secs(8);
@@ -63,12 +63,12 @@ fn a_watch_of_several_shards_ends_with_a_bookmark() {
     a_watch_ends_with_a_bookmark(&["--shards", "configmaps=8", "--groups", "5"]);
 }
 
-/// A Secret of this name.
+/// Returns a Secret of this name.
 fn secret(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
 }
 
-/// Whether a watch is refused because its revision is older than the history.
+/// Returns whether a watch is refused because its revision is older than the history.
 fn is_past(watch: Result<Watch, Answer>) -> bool {
     match watch {
         Ok(mut watch) => watch.next().is_ok_and(|event| is_gone(&event)),
@@ -76,16 +76,16 @@ fn is_past(watch: Result<Watch, Answer>) -> bool {
     }
 }
 
-/// Whether an event is a 410: the revision is older than the history.
+/// Returns whether an event is a 410: the revision is older than the history.
 fn is_gone(event: &Value) -> bool {
     event["object"]["code"] == 410
 }
 
-/// The revision became older than the history window, which may happen on a slow machine. The attempt must be repeated
-/// with a newer revision.
+/// Says that the revision became older than the history window, as may happen on a slow machine. The attempt must be
+/// repeated with a newer revision.
 struct TooLate;
 
-/// When a revision was read. It can be resumed from for at least the history window.
+/// When a revision was read. Watches can resume from it for at least the history window.
 struct Asked(Instant);
 
 impl Asked {
@@ -134,7 +134,7 @@ impl Idle {
 
     /// Waits until the history window of secrets has passed, while other resources are written. Then checks that a
     /// watch through one member can be resumed through the others. Returns the revision of that watch's last bookmark,
-    /// and the revision of an object of the group `default` that was created after the last secret.
+    /// and the revision of a ServiceAccount, which was created before the wait.
     fn goes_on_elsewhere(&self) -> (u64, u64) {
         let began = Instant::now();
         for attempt in 0.. {
@@ -188,7 +188,7 @@ impl Idle {
         Ok(bookmarked)
     }
 
-    /// The groups of a resource, according to a member.
+    /// Returns the groups of a resource, according to a member.
     fn groups(&self, resource: &str) -> Vec<Value> {
         let status = status(&self.servers[0]);
         let mut tables = status["shards"].as_array().expect("tables").iter();
@@ -228,7 +228,7 @@ fn a_watch_of_idle_shards_in_busy_groups_resumes_on_another_member() {
 
 #[test]
 fn a_watch_of_shards_in_idle_groups_resumes_on_another_member() {
-    // The shards of pods allow that many groups; no pods exist.
+    // No pod exists: the shards of pods only allow this many groups.
     let idle = Idle::start(&["--shards", "configmaps=2,secrets=3,pods=6", "--groups", "11"]);
     let busy = idle.groups("configmaps");
     assert!(!idle.groups("secrets").iter().any(|group| busy.contains(group)));

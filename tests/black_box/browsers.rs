@@ -1,4 +1,4 @@
-//! Headers for browsers: scripts of other origins, and HTTPS alone.
+//! Headers for browsers: which scripts of other origins may read answers, and that browsers must use HTTPS.
 
 use crate::support::{Connection, DataDir};
 

@@ -32,7 +32,7 @@ impl Places {
         Places::of(NAMES.len())
     }
 
-    /// Makes places for so many servers, at most five.
+    /// Makes places for `count` servers, at most five.
     pub fn of(count: usize) -> Places {
         let directories = (0..count).map(|_| DataDir::new()).collect::<Vec<_>>();
         let ports = ports::free(count).iter().map(SocketAddr::port).collect();
@@ -58,7 +58,7 @@ impl Places {
 
     fn flags(&self, member: usize) -> Vec<String> {
         let names = [&NAMES[..], &MORE_NAMES].concat();
-        // A server that joins later lists itself besides the initial members.
+        // A server that joins later lists the initial members and itself.
         let initial = (0..self.ports.len()).filter(|other| *other < NAMES.len() || *other == member);
         let initial: Vec<_> = initial.map(|other| format!("{}={}", names[other], self.address(other))).collect();
         let (initial, pki) = (initial.join(","), self.pki.display().to_string());
@@ -106,7 +106,7 @@ pub fn each(status: &Value, field: &str) -> Vec<Value> {
     status["members"].as_array().expect("members").iter().map(|member| member[field].clone()).collect()
 }
 
-/// How many groups a member leads, according to a server.
+/// Returns how many groups a member leads, according to a server.
 fn led(server: &Server, name: &str) -> usize {
     let status = status(server);
     let members = status["members"].as_array().expect("members");
@@ -324,8 +324,8 @@ fn leadership_is_handed_over_without_failed_writes() {
     }
 }
 
-/// Writes go to one replica after the other without a pause. Each must decide by the latest state, however far behind
-/// it is.
+/// Writes go to one replica after the other without a pause. Each replica must decide by the latest state, however far
+/// behind it is.
 #[test]
 fn every_replica_decides_by_the_latest_state() {
     const MERGE: &str = "application/merge-patch+json";

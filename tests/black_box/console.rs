@@ -20,7 +20,7 @@ fn as_user(token: &str) -> String {
     format!("Bearer {token}")
 }
 
-/// Runs `flotilla` with the kubeconfig of a server's administrator; its standard output.
+/// Runs `flotilla` with the kubeconfig of a server's administrator. Returns its standard output.
 fn run(server: &Server, arguments: &[&str]) -> String {
     successful(as_admin(server, arguments, &[]))
 }

@@ -334,7 +334,7 @@ fn a_failing_webhook_affects_only_objects_that_need_it() {
     }
 }
 
-/// The answer of a working webhook, with a change.
+/// Returns the answer of a working webhook, with a change.
 fn with(review: &Value, change: impl FnOnce(&mut Value)) -> Value {
     let mut answer = convert(review);
     change(&mut answer);

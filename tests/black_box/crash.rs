@@ -39,7 +39,7 @@ struct Writer {
     /// The acknowledged state of every object that this client ever wrote.
     known: BTreeMap<String, State>,
     unknown: Option<Unknown>,
-    /// The number of values used; no value is used twice.
+    /// The number of writes so far. Each has its own value.
     writes: u64,
     /// The highest count that was acknowledged to this client, and the highest that it sent.
     counted: (u64, u64),
@@ -96,7 +96,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Compares the recorded states with the stored ones, and takes over the stored ones.
+    /// Compares the recorded states with the stored ones. Removes the stored ones from `found`, and records them.
     fn check(&mut self, found: &mut BTreeMap<String, (String, u64)>) {
         let unknown = self.unknown.take();
         let names: BTreeSet<_> = self.known.keys().chain(unknown.iter().map(|write| &write.name)).cloned().collect();

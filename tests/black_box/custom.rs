@@ -40,7 +40,8 @@ fn definition_path(plural: &str) -> String {
     format!("{DEFINITIONS}/{plural}.example.com")
 }
 
-/// Waits until a member reports that a definition is established, and returns at once then.
+/// Waits until a member reports that a definition is established. Asks without pauses, so that it returns as early as
+/// possible.
 fn await_established(client: &mut Connection, plural: &str) {
     let deadline = Instant::now() + PATIENCE;
     let is_established = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";

@@ -60,7 +60,7 @@ fn slowest_of_machine(directory: &DataDir, stopped: &AtomicBool) -> Duration {
     slowest
 }
 
-/// Reads the pages after the first one, each of which must have its revision. Returns all names.
+/// Reads the pages after the first one, and checks that all have the revision `start`. Returns all names.
 fn names_from(first: Value, start: u64, client: &mut Connection) -> Vec<String> {
     let (mut names, mut page) = (Vec::new(), first);
     loop {
@@ -108,7 +108,7 @@ fn a_resource_is_divided_while_it_is_used() {
             machine.join().expect("a disk"),
         )
     });
-    // If the machine itself stalls for that long, the test cannot judge writes.
+    // On a machine with a slow disk, a write may take ten times as long as the slowest sync of a file.
     let bound = WRITE_MAX.max(10 * machine);
     for (count, slowest) in updates {
         let held = slowest.saturating_sub(slowest_elsewhere);

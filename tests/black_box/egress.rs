@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::streams::SPDY;
 use crate::support::{Backend, DataDir};
 
-/// Starts a proxy of HTTP that connects every client to this port, whatever address it asks for. Returns the port of
-/// the proxy, and the addresses that are asked for.
+/// Starts an HTTP proxy that connects every client to this port, whatever address the client requests. Returns the port
+/// of the proxy, and a channel of the requested addresses.
 fn proxy(port: u16) -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let own = listener.local_addr().expect("an address").port();
@@ -35,7 +35,7 @@ fn proxy(port: u16) -> (u16, Receiver<String>) {
                 let server = TcpStream::connect(("127.0.0.1", port)).expect("the node");
                 let (mut up, mut down) = (client.try_clone().expect("a socket"), server.try_clone().expect("a socket"));
                 let upward = spawn(move || {
-                    let _ = copy(&mut client, &mut down); // one of the two may go away
+                    let _ = copy(&mut client, &mut down); // either side may close its connection
                     let _ = down.shutdown(Shutdown::Both);
                 });
                 let mut server = server;

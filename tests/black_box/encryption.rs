@@ -11,7 +11,7 @@ use crate::program::{errors, flotilla, successful};
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
 
 const FLAG: &str = "--encryption-provider-config";
-/// A text that is in objects, and must not be on the disk.
+/// A text that objects contain. It must not be readable on an encrypted disk.
 const WORD: &str = "something-that-nobody-may-read";
 
 /// Writes a configuration in which secrets have these providers in order: `identity`, or a provider with the name of
@@ -19,7 +19,7 @@ const WORD: &str = "something-that-nobody-may-read";
 fn configuration(path: &Path, providers: &[(&str, &str)]) -> String {
     let providers = providers.iter().map(|(provider, key)| match *provider {
         "identity" => json!({"identity": {}}),
-        // A key of 32 bytes, which begins with its name.
+        // a key whose base64 form begins with its name
         _ => json!({*provider: {"keys": [{"name": key, "secret": base64_of_32(key)}]}}),
     });
     let rule = json!({"resources": ["secrets"], "providers": providers.collect::<Vec<_>>()});
@@ -29,7 +29,7 @@ fn configuration(path: &Path, providers: &[(&str, &str)]) -> String {
     path.display().to_string()
 }
 
-/// Returns 43 characters that are a key of 32 bytes, and begin with the name.
+/// Returns a key of 32 bytes in base64. The text begins with the name.
 fn base64_of_32(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric).chain(std::iter::repeat('A'));
     letters.take(42).chain(['A', '=']).collect()
@@ -72,7 +72,7 @@ fn the_data_directory_follows_the_configured_keys() {
         let server = directory.start_with(&[FLAG, &configuration(&file, providers)]);
         (0..step).for_each(|earlier| has_object(&server, &format!("object-{earlier}")));
         make_object(&server, &format!("object-{step}"));
-        // What can be read of it lies on the disk once the server was killed, and once it ended by itself.
+        // The disk is checked after SIGKILL in one step, and after SIGTERM in the next.
         if step % 2 == 0 {
             server.kill()
         } else {

@@ -14,7 +14,7 @@ const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 const SCHEMA_UID: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
-/// With these, one share of a level is one seat.
+/// With these limits, one share of a level is one seat.
 const FLAGS: [&str; 4] = ["--max-requests-inflight", "100", "--max-mutating-requests-inflight", "100"];
 
 /// Holds the answers of a webhook until it is opened.
@@ -44,7 +44,7 @@ fn queue(length: u32) -> Value {
     json!({"type": "Queue", "queuing": {"queues": 1, "handSize": 1, "queueLengthLimit": length}})
 }
 
-/// A FlowSchema for all requests of a user.
+/// Returns a FlowSchema for all requests of a user.
 fn schema(name: &str, level: &str, precedence: u32, user: &str) -> Value {
     let all = json!(["*"]);
     json!({"metadata": {"name": name}, "spec": {
@@ -71,7 +71,7 @@ fn get(server: &Server, user: &str, path: &str) -> Answer {
     call(&mut server.connect(), user, "GET", path, "")
 }
 
-/// The uids that an answer shows: of the FlowSchema and of the level.
+/// Returns the uids that an answer shows: of the FlowSchema and of the level.
 fn shown(answer: &Answer) -> (Option<&str>, Option<&str>) {
     (answer.header(SCHEMA_UID), answer.header(LEVEL_UID))
 }
@@ -216,7 +216,7 @@ fn requests_wait_in_queues_for_seats() {
 fn the_wait_for_a_seat_is_bounded() {
     let mut narrow = Narrow::start(&queue(9));
     let server = Arc::clone(&narrow.server);
-    // A quarter of the time that a request may take.
+    // A request waits for a quarter of the time that it may take, and is then refused.
     let late = get(&server, "ann", "/api/v1/namespaces/default/configmaps?timeout=2s");
     assert_eq!((late.status, shown(&late).1), (429, Some(&*narrow.level_uid)));
     let text = server.connect().get("/metrics").text();

@@ -44,12 +44,12 @@ async fn connect(credentials: &Credentials) -> (SendRequest<Bytes>, impl Future<
     (sender, async move { ended.await.expect("no panic") })
 }
 
-/// Whether the server closed the connection with NO_ERROR, which means that it did not process the request.
+/// Returns whether the server closed the connection with NO_ERROR, which means that it did not process the request.
 fn is_refused(error: &h2::Error) -> bool {
     error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR)
 }
 
-/// Creates one object. `Err` if the request got no answer.
+/// Creates one object. Returns `Err` if the request got no answer.
 async fn write(sender: &mut SendRequest<Bytes>, name: &str) -> Result<(), h2::Error> {
     let request = Request::builder().method(Method::POST).uri(format!("https://x{CONFIG_MAPS}"));
     let request = request.header("content-type", "application/json").body(()).expect("a request");
@@ -169,7 +169,7 @@ fn some_requests_send_their_connection_away_and_are_answered() {
     let directory = DataDir::new();
     let server = directory.start_with(&["--goaway-chance=0.02"]);
     let credentials = server.credentials();
-    // It ends when the server sends the client away, after some fifty requests.
+    // The writes end when the server sends the client away, after some fifty requests.
     let written = run(async { write_all_the_time(credentials, 0).await });
     assert!(!written.made.is_empty());
     let list = server.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect(200);

@@ -30,7 +30,8 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>
     out.extend_from_slice(payload);
 }
 
-/// The header block of `GET path`, without compression (RFC 7541: indexed fields, and literals without indexing).
+/// Returns the header block of `GET path`, without compression (RFC 7541: indexed fields, and literals without
+/// indexing).
 pub fn get(path: &str) -> Vec<u8> {
     let mut block = vec![0x82, 0x87];
     for (index, text) in [(0x01, "localhost"), (0x04, path)] {
@@ -95,7 +96,7 @@ fn watch_answers(server: &Server, stop: &AtomicBool) -> Duration {
 #[test]
 fn streams_that_are_reset_at_once_do_no_harm() {
     const STREAMS: usize = 50_000;
-    // Many at a time, and few enough that the server starts to process them before they are reset.
+    // Many streams at a time, and so few that the server starts to process them before they are reset.
     const BATCHES: [usize; 2] = [100, 10];
     let directory = DataDir::new();
     let server = directory.start();

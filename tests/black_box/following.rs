@@ -1,4 +1,5 @@
-//! Imports from a running server: copy, follow the changes in spite of interruptions, and take over.
+//! Imports from a running server: they copy its objects, follow its changes in spite of interruptions, and end before a
+//! new server takes over.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -33,14 +33,14 @@ impl Found {
         Found { directories, port, hosts }
     }
 
-    /// Sets which members' addresses the common name has.
+    /// Sets the addresses of the common name to those of these members.
     fn resolve(&self, members: &[usize]) {
         let own = (0..3).map(|member| format!("{} {}.peers.test\n", address(member), NAMES[member]));
         let common = members.iter().map(|member| format!("{} peers.test\n", address(*member)));
         fs::write(&self.hosts, own.chain(common).collect::<String>()).expect("a file");
     }
 
-    /// Starts a member. `None` if this machine does not permit the mount of the hosts file.
+    /// Starts a member. Returns `None` if this machine does not permit the mount of the hosts file.
     fn begin(&self, member: usize) -> Option<Server> {
         let (port, pki) = (self.port, self.directories[0].path().with_file_name("shared-pki"));
         let flags = [

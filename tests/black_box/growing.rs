@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cluster::{Places, each, output_of, read, status, until, write};
 use crate::support::Server;
 
-/// Three places, the first of which has a server without a cluster and its certificate authorities.
+/// Makes three places. In the first, a server without a cluster has stored an object and its certificate authorities.
 fn alone() -> Places {
     let mut places = Places::new();
     places.pki = places.directories[0].path().join("pki");
@@ -29,7 +29,8 @@ fn is_ready(server: &Server) -> bool {
 #[test]
 fn a_single_server_becomes_one_of_three_with_all_its_data() {
     let places = alone();
-    // Both wait for the third member of their list. When it appears, it is a cluster already, so they do not form one.
+    // Both wait for the third member of their list. When that member appears, it has a cluster already, so they do not
+    // form one.
     let (b, c) = (places.begin(1), places.begin(2));
     until("they wait for the first server", || b.messages().contains("waiting until all members see each other"));
     let a = places.start(0);

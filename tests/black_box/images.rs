@@ -25,7 +25,8 @@ fn webhook() -> Webhook {
     })
 }
 
-/// Writes a kubeconfig for a webhook and the file that names it. Returns the flag.
+/// Writes a kubeconfig for a webhook, and a file of admission that names the kubeconfig. Returns the flag for that
+/// file.
 fn configured(data: &DataDir, server: &str, bundle: &str, more: &str) -> String {
     let folder = data.path().with_file_name("files");
     fs::create_dir_all(&folder).expect("a directory");

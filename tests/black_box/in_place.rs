@@ -97,7 +97,7 @@ fn the_static_pod_of_kubeadm_starts() {
     let names: Vec<String> = given.iter().map(|flag| name(flag)).filter(|name| name != "--data-dir").collect();
     assert_eq!(names, recorded.iter().map(|flag| name(flag)).collect::<Vec<_>>());
     let prepared = Prepared::new();
-    // The test's files for the paths that the manifest names.
+    // The test has its own files for the paths that the manifest names.
     let places = [
         ("/etc/kubernetes/pki/ca.crt", "$C/client-cert-auth-ca.crt"),
         ("/etc/kubernetes/pki/apiserver-kubelet-client.", "$C/admin."),
@@ -176,7 +176,7 @@ fn a_server_ends_with_its_parent_process() {
     end_with_shell(prepared.command("kube-apiserver", &line_of("envtest")), || {
         prepared.connect(None).is_ok_and(|mut connection| connection.get("/readyz").status == 200)
     });
-    // The files that the server wrote before are complete.
+    // A server can start with the files that the ended one wrote: they are complete.
     let mut server = prepared.start("kube-apiserver", &line_of("envtest"));
     prepared.ready(&mut server, "admin");
     assert!(server.terminate().success());
@@ -489,6 +489,6 @@ fn nodes_may_change_only_their_own_objects() {
     assert_eq!(send(&mut node, "PATCH", &format!("{pods}/static/status"), &[], &status.to_string()).status, 200);
     let gone = send(&mut node, "DELETE", &format!("{pods}/static?gracePeriodSeconds=0"), &[], "").status;
     assert_eq!(gone, 200);
-    // Other users than nodes have no such restriction.
+    // Users other than nodes have no such restriction.
     assert_eq!(send(&mut admin, "PATCH", path, &[], &taints.to_string()).status, 200);
 }

@@ -15,7 +15,7 @@ const SERVICES: &str = "/api/v1/namespaces/default/services";
 const MERGE: &str = "application/merge-patch+json";
 const TAKEN: &str = "provided port is already allocated";
 
-/// A NodePort Service. It requests this port, or any free one.
+/// Returns a NodePort Service. It requests this port, or any free one.
 fn service(name: &str, port: Option<usize>) -> Value {
     let mut port_of = json!({"port": 80});
     if let Some(port) = port {

@@ -50,7 +50,7 @@ fn start() -> (DataDir, Server, Connection) {
     (directory, server, client)
 }
 
-/// The decoding error for free-form values.
+/// Returns the decoding error for a number in a free-form value.
 fn into_float(number: &str) -> String {
     format!("json: cannot unmarshal number {number} into Go value of type float64")
 }

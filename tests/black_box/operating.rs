@@ -30,7 +30,7 @@ fn files(folder: &str, extension: &str) -> Vec<String> {
 /// A metric that an expression selects, and the labels in its selector.
 type Selected = (String, BTreeSet<String>);
 
-/// Finds everything that expressions select: a name before braces, and the labels between them.
+/// Finds everything that expressions select: each is a name before braces, and the labels between the braces.
 fn selected(text: &str) -> Vec<Selected> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices('{') {

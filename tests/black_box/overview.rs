@@ -19,7 +19,7 @@ fn run_json(server: &Server, arguments: &[&str]) -> (Value, bool) {
     )
 }
 
-/// Returns the findings of a doctor that have this verdict.
+/// Returns the findings of `flotilla doctor` that have this verdict.
 fn found<'a>(findings: &'a Value, verdict: &str) -> Vec<&'a str> {
     let all = findings.as_array().expect("findings").iter();
     all.filter(|finding| finding["verdict"] == verdict).filter_map(|finding| finding["found"].as_str()).collect()

@@ -18,7 +18,8 @@ fn patch(client: &mut Connection, path: &str, headers: &[(&str, &str)], body: &V
     (answer.status, answer.json())
 }
 
-/// Patches an object as `ann` until the message of the refusal ends so: roles take effect a moment after the answer.
+/// Patches an object as `ann` until the message of the refusal ends with `end`, because roles take effect a moment
+/// after they were created.
 fn refused_as_ann(client: &mut Connection, path: &str, body: &Value, end: &str) {
     let began = Instant::now();
     loop {
@@ -209,7 +210,8 @@ fn the_file_of_admission_configures_pod_security_and_rates_of_events() {
         let about = json!({"kind": "Pod", "namespace": "default", "name": "a", "apiVersion": "v1"});
         json!({"metadata": {"name": name}, "involvedObject": about, "reason": "R", "message": "m", "type": "Normal"})
     };
-    // At one event in a second, a machine that is busy may earn some more. It does not earn a hundred.
+    // The limit is one event per second. If the machine is busy, some more pass in the time that the test takes, but
+    // not a hundred.
     let mut refused = (0..100).map(|number| client.post(events, &event(&format!("e{number}"))));
     let refused = refused.find(|answer| answer.status != 201).expect("a refusal").expect(429);
     let message = "Too many requests: limit reached on type User for key kubernetes-admin";

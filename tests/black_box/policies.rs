@@ -100,7 +100,7 @@ fn evaluation_errors_follow_the_failure_policy() {
     client.request("PATCH", &format!("{POLICIES}/gold"), MERGE, patch).expect(200);
     try_until(&mut client, &config_map("a", json!({})), 201);
     client.post(&format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a", json!({"tier": "tin"}))).expect(422);
-    // Policies and bindings themselves are not subject to any policy.
+    // Policies and bindings are not themselves subject to policies.
     client.delete(&format!("{BINDINGS}/gold")).expect(200);
     try_until(&mut client, &config_map("a", json!({"tier": "tin"})), 201);
 }

@@ -1,4 +1,4 @@
-//! Preferred leaders: a member leads certain groups whenever it can, as an administrator has set.
+//! Preferred leaders: whenever a member can, it leads the groups for which an administrator prefers it.
 
 use serde_json::{Value, json};
 

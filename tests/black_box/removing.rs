@@ -87,8 +87,8 @@ fn done(server: &Server, arguments: &[&str]) -> String {
     said
 }
 
-/// Removes `c` through `b`, kills the leader `a` after `after`, and removes `c` again once `a` is back. Returns `a` and
-/// `b`, and the names that were acknowledged to clients of `b` and `c` meanwhile.
+/// Removes `c` through `b`, kills the leader `a` after the time `after`, and removes `c` again once `a` is back.
+/// Returns `a` and `b`, and the names that were acknowledged to clients of `b` and `c` meanwhile.
 fn remove_while_the_leader_is_killed(
     places: &Places,
     [a, b, c]: [Server; 3],

@@ -1,4 +1,4 @@
-//! The demands of namespaces and the file of admission on pods: tolerations, quotas, and features of nodes.
+//! What namespaces and the file of admission demand of pods: tolerations, quotas, and features of nodes.
 
 use std::time::{Duration, Instant};
 

@@ -20,7 +20,8 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// Lacks `-0.0`, which is written as `-0` and read as `0`, in the reference, too. The last ones are too large.
+/// `-0.0` is not among these: the reference, too, writes it as `-0`, and reads that as `0`. The last three are too
+/// large.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -250,10 +251,10 @@ fn same_again(client: &mut Connection, path: &str, media: &str, body: &str, text
         return;
     }
     assert_eq!(put.status, 200, "{}: {body}", put.text());
-    // serde_json cannot compare deeper trees; for these, success is enough.
+    // serde_json cannot parse very deep trees; for these, success is enough.
     let read = |text: &[u8]| serde_json::from_slice::<Value>(text).ok();
     let (Some(again), Some(before)) = (read(&put.body), read(text.as_bytes())) else { return };
-    // A change raises the generation; `changed` would report that before the change itself.
+    // A change raises the generation, and `changed` would report the generation before the change itself.
     let without = |mut object: Value| {
         object["metadata"]["generation"].take();
         object["metadata"]["managedFields"].take();
@@ -265,7 +266,7 @@ fn same_again(client: &mut Connection, path: &str, media: &str, body: &str, text
     }
 }
 
-/// Returns where two values differ, and how. `None` if they are equal.
+/// Returns where two values differ, and how. Returns `None` if they are equal.
 fn changed(before: &Value, after: &Value) -> Option<String> {
     let inside = |at: &dyn std::fmt::Display, change: Option<String>| change.map(|change| format!(".{at}{change}"));
     match (before, after) {

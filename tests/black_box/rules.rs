@@ -12,7 +12,7 @@ const TEAPOTS: &str = "/apis/example.com/v1/namespaces/default/teapots";
 const TEAPOT: &str = "/apis/example.com/v1/namespaces/default/teapots/a";
 const CLASSES: &str = "/apis/resource.k8s.io/v1/deviceclasses";
 
-/// A definition of teapots whose `spec` has these properties and rules.
+/// Returns a definition of teapots whose `spec` has these properties and rules.
 fn definition(properties: &Value, rules: &Value) -> Value {
     let spec = json!({"type": "object", "properties": properties, "x-kubernetes-validations": rules});
     let status = json!({"type": "object", "properties": {"level": {"type": "integer"}},

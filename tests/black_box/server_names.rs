@@ -11,7 +11,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::support::DataDir;
 
-/// Asks for the version under the name of a host, trusting this certificate alone.
+/// Gets the version from a server by this host name. Trusts this certificate alone.
 fn version(address: std::net::SocketAddr, trusted: &CertificateDer<'static>, host: &str) -> std::io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");
@@ -50,6 +50,6 @@ fn clients_see_the_certificate_for_the_name_that_they_ask_for() {
     }
     let error = version(address, api, "a.wild.example").expect_err("another certificate");
     assert!(error.to_string().contains("certificate"), "{error}");
-    // Clients that ask for no such name, or for none, see the certificate of the server.
+    // Clients that ask for another name, or for none, see the certificate of the server.
     server.connect().get("/version").expect(200);
 }

@@ -12,7 +12,7 @@ const VALUE_BYTES: usize = 200_000;
 const READERS: usize = 100;
 /// How much the resident memory may grow for each stalled reader, in bytes: less than one object.
 const GROWTH_BYTES_MAX: u64 = 150_000;
-/// How much the resident memory may grow once, however many readers there are, in bytes.
+/// How much the resident memory may grow besides, however many readers there are, in bytes.
 const GROWTH_BYTES_ONCE: u64 = 24 << 20;
 
 const WINDOW_UPDATE: u8 = 8;
@@ -26,7 +26,7 @@ fn fill(server: &Server) {
     }
 }
 
-/// Waits until the resident memory stays the same for a second, and returns it.
+/// Waits until the resident memory hardly changes for a second, and returns it.
 fn settled(server: &Server) -> u64 {
     let (mut last, mut quiet) = (server.resident_bytes(), 0);
     while quiet < 5 {

@@ -43,7 +43,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The node. Most of its answers repeat the request.
+/// Answers as the node. Most of its answers repeat the request.
 fn kubelet(exchange: &mut Exchange) -> io::Result<()> {
     let line = exchange.line().to_owned();
     match line.split(['?', ' ']).nth(1).unwrap_or_default() {
@@ -87,7 +87,7 @@ fn echo(exchange: &mut Exchange) -> io::Result<()> {
     }
 }
 
-/// A process that echoes its input, and ends with exit code 3 at the end of the input.
+/// Answers as a process that echoes its input, and ends with exit code 3 at the end of the input.
 fn process(exchange: &mut Exchange) -> io::Result<()> {
     let mut opened = Vec::new();
     loop {
@@ -95,7 +95,7 @@ fn process(exchange: &mut Exchange) -> io::Result<()> {
         match first {
             0x8003_0001 => {
                 let number = u32::from_be_bytes(data[..4].try_into().expect("a number"));
-                // A decompressor of Go returns the headers only after the flush that follows them, and opens the stream
+                // A node in Go decompresses the headers only after the flush that follows them, and opens the stream
                 // only then.
                 let headers = data.strip_suffix(&[0, 0, 0, 0xff, 0xff]).expect("headers that are flushed");
                 let text = String::from_utf8_lossy(headers).into_owned();
@@ -165,7 +165,7 @@ fn connections_of_vanished_clients_are_closed() {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// A node that accepts an exec and then reads nothing until `may_read` is set.
+/// Starts a node that accepts an exec and then reads nothing until `may_read` is set.
 fn stalled_node(may_read: Arc<AtomicBool>) -> Backend {
     Backend::start(move |exchange| {
         let is_translated = exchange.head.contains("v5.channel.k8s.io");

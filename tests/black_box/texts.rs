@@ -1,4 +1,4 @@
-//! The exact text of answers: the kept parts of a request's text, the order of fields, and the wording.
+//! The exact text of answers: parts of a request's text that are kept, the order of fields, and the wording.
 
 use serde_json::{Value, json};
 
@@ -232,7 +232,7 @@ fn lists_have_the_same_content_in_every_layout() {
         (WIDGETS, ""),
         (&format!("{WIDGETS}?labelSelector=none"), ""),
     ] {
-        // Ages of rows differ from one second to the next.
+        // The ages in a table change between the requests, so the comparison may have to be repeated.
         let is_same = || {
             let mut list = |media: &str, query: &str| {
                 let path = if path.contains('?') { format!("{path}&{query}") } else { format!("{path}?{query}") };

@@ -1,7 +1,7 @@
 //! Stored objects that cannot be decoded: other objects are not affected, errors name the object, and an authorized
 //! user can delete it.
 //!
-//! The tests make them from backups in which they replace a number by invalid characters.
+//! The tests make such objects by backups in which they replace a number by invalid characters.
 
 use std::fs;
 use std::path::Path;
@@ -137,7 +137,7 @@ fn names(list: &Value) -> Vec<&str> {
     list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str()).collect()
 }
 
-/// The representations of a collection. Custom resources have no protobuf form.
+/// Returns the representations of a collection. Custom resources have no protobuf form.
 fn forms(path: &str) -> &'static [&'static str] {
     const ALL: &[&str] = &["application/json", "application/yaml", TABLE, PROTOBUF];
     if path == WIDGETS { &ALL[..3] } else { ALL }

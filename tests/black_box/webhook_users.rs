@@ -1,4 +1,4 @@
-//! The users as which the server calls webhooks, from kubeconfigs that `--admission-control-config-file` names.
+//! The users as whom the server calls webhooks: they stand in kubeconfigs that `--admission-control-config-file` names.
 
 use std::fs;
 use std::path::Path;

@@ -14,10 +14,10 @@ pub const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhoo
 pub const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
-/// The prefix of objects by which tests find out whether a configuration is in effect.
+/// The prefix of the names of objects by which tests find out whether a configuration is in effect.
 const PROBE: &str = "probe-";
 
-/// The answer to a review, with additional fields.
+/// Returns an answer to a review, with additional fields.
 pub fn answer(review: &Value, allowed: bool, more: Value) -> Reply {
     let mut response = json!({"uid": review["request"]["uid"], "allowed": allowed});
     let members = response.as_object_mut().expect("an object");
@@ -33,7 +33,7 @@ fn is_probe(review: &Value) -> bool {
     review["request"]["name"].as_str().is_some_and(|name| name.starts_with(PROBE))
 }
 
-/// A webhook of a configuration. It matches `rules`, and ConfigMaps for probes.
+/// Returns a webhook of a configuration. It matches `rules`, and ConfigMaps for probes.
 pub fn hook(name: &str, rules: &Value, more: Value) -> Value {
     let mut all = vec![json!({
         "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]

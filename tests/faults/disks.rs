@@ -59,7 +59,7 @@ pub fn one_is_full() {
     run::judge(&history, &directory, "a full disk");
 }
 
-/// Fills the disks of two members until these can store nothing more.
+/// Fills the disks of both followers. Checks that writes are refused, and that every member still serves reads.
 pub fn two_are_full() {
     let Some((mut fleet, endpoints)) = start() else { return };
     let leader = fleet.leader(&endpoints);
@@ -162,7 +162,7 @@ fn body(name: &str, bytes: usize) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}).to_string()
 }
 
-/// Returns the median latency of updates of one object through one member, as long as `is_so` holds.
+/// Updates one object through one member while `is_so` is true. Returns the median latency.
 fn latency(endpoints: &Endpoints, member: usize, is_so: &AtomicBool) -> Duration {
     let name = format!("latency-{member}");
     let mut connection = Connection::open(endpoints.members[member], &endpoints.administrator).expect("a connection");

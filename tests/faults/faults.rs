@@ -1,4 +1,4 @@
-//! Faults: injects them into the members of a fleet at random, and undoes them.
+//! Injects random faults into the members of a fleet, and undoes them.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ const OF_SEVERAL: [Fault; 14] = [
     Fault::Transfer,
     Fault::Drain,
 ];
-/// Faults that only five members or more survive. They come before all others.
+/// Faults that only five members or more survive. They are injected before all others.
 const OF_FIVE: [Fault; 2] = [Fault::KillTwo, Fault::SplitOff];
 const OF_CLOCKS: [Fault; 4] = [Fault::Ahead, Fault::Behind, Fault::Roll, Fault::KillLeader];
 /// How long a member may take to notice that its clock was set.
@@ -83,7 +83,7 @@ const HOUR: i32 = 3_600;
 pub struct Schedule {
     random: StdRng,
     until: Instant,
-    /// Faults that have not been injected since the last time that all had been.
+    /// The faults of the current round that have not been injected yet. A round injects each of its faults once.
     waiting: Vec<Fault>,
     /// Whether any fault has been injected.
     is_begun: bool,
@@ -148,7 +148,7 @@ impl Schedule {
         format!("{fault:?} of member {member} for {duration:?}, ready after {:?}", began.elapsed())
     }
 
-    /// Chooses a fault that was not injected more often than any other.
+    /// Chooses one of the faults that remain in the current round. Begins another round if none remains.
     fn choose(&mut self, members: usize, has_clocks: bool) -> Fault {
         if self.waiting.is_empty() {
             self.waiting = match members {

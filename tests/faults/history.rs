@@ -1,8 +1,8 @@
 //! The history of a run: what clients did and saw. It is the only input of the checker.
 //!
-//! Every operation has the time at which it was sent and, unless its answer never came, the time at which it was
-//! answered, in microseconds of one monotonic clock. No value is written twice, with one exception: two writers may
-//! send the same value for the same expected revision, and at most one of them succeeds.
+//! Every operation has the time at which it was sent and, if an answer came, the time of the answer, in microseconds of
+//! one monotonic clock. No value is written twice, with one exception: two writers may send the same value for the same
+//! expected revision, and at most one of them succeeds.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct Table {
     pub name: &'static str,
     /// Whether PUT may create objects of this kind. If so, a PUT that names the uid of an absent object gets 409.
     pub is_created_by_put: bool,
-    /// Whether a deletion first marks the object, which makes a revision of its own.
+    /// Whether a deletion first marks the object. The mark has a revision of its own.
     pub marks_deletions: bool,
 }
 
@@ -31,7 +31,7 @@ impl Table {
     pub const WIDGETS: Table = Table::plain("Widgets");
     pub const ALL: [Table; 5] = [Table::CONFIG_MAPS, Table::LEASES, Table::PODS, Table::EVENTS, Table::WIDGETS];
 
-    /// A table without these peculiarities.
+    /// Returns a table without these peculiarities.
     pub const fn plain(name: &'static str) -> Table {
         Table { name, is_created_by_put: false, marks_deletions: false }
     }
@@ -138,7 +138,7 @@ pub enum WriteOutcome {
 pub struct Write {
     pub key: Key,
     pub intent: Intent,
-    /// Only the beginning has a meaning if the outcome is unknown.
+    /// Only its beginning has a meaning if the outcome is unknown.
     pub at: Interval,
     pub outcome: WriteOutcome,
 }
@@ -148,7 +148,7 @@ pub struct Write {
 pub struct Get {
     pub key: Key,
     pub at: Interval,
-    /// Whether the client requested the most recent state, and not any state.
+    /// Whether the client requested the most recent state. Otherwise it accepted any state.
     pub is_recent: bool,
     /// `None` for a 404.
     pub found: Option<Seen>,
@@ -164,7 +164,7 @@ pub struct List {
     /// The revision of each page, in order.
     pub revisions: Vec<Revision>,
     pub items: Vec<(Key, Seen)>,
-    /// Whether this list was read from one certain member after all other operations had ended.
+    /// Whether the client chose the member for this list, and requested it after all other operations had ended.
     pub is_final: bool,
 }
 

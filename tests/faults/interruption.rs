@@ -1,10 +1,10 @@
-//! Measures how long clients cannot write when the leader ends, becomes silent or hands over, or when a resource is
+//! Measures how long clients cannot write when a member ends, becomes silent or hands over, or when a resource is
 //! divided.
 //!
 //! For each member, one client updates an object of its own all the time, and uses the next member when its member does
 //! not answer. The interruption is the longest time that any client went without an acknowledged write. The client of a
-//! frozen or isolated member is left out, because nothing can make that client use another member. A measurement
-//! without any fault shows how long the machine itself delays writes.
+//! frozen or isolated member is left out, because it notices nothing before its timeout. A measurement without any
+//! fault shows how long the machine itself delays writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use crate::support::{Connection, config_map, config_map_path, noticed};
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 /// The pause between two writes of one client, and between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long the pause before and after an event is.
+/// The pause before and after an event.
 const CALM: Duration = Duration::from_millis(1_500);
 
 /// The number of other objects of the same kind, which move when the kind is divided.
@@ -27,7 +27,7 @@ const OTHERS: usize = 1_000;
 /// A longer interruption is printed with the time at which it began.
 const NOTABLE: Duration = Duration::from_millis(200);
 
-/// What happens to the leader.
+/// What happens during a measurement: to the leader, unless something else is stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     /// Nothing, to measure the machine.
@@ -53,12 +53,12 @@ enum Event {
 }
 
 impl Event {
-    /// The longest interruption that is allowed.
+    /// Returns the longest interruption that is allowed.
     fn limit(self) -> Duration {
         noticed(Duration::from_secs(if self == Event::Divide { 1 } else { 2 }))
     }
 
-    /// The longest median of interruptions that is allowed; at most the limit.
+    /// Returns the longest median of interruptions that is allowed. It is at most the limit.
     fn usual(self) -> Duration {
         match self {
             Event::Transfer | Event::Terminate => noticed(Duration::from_millis(200)),
@@ -67,7 +67,7 @@ impl Event {
         }
     }
 
-    /// How many attempts of one client in a row may fail in a cluster of several members.
+    /// Returns how many attempts of one client in a row may fail in a cluster of several members.
     fn failures_max(self) -> usize {
         if matches!(self, Event::Nothing | Event::Transfer | Event::Terminate | Event::Divide) { 1 } else { usize::MAX }
     }
@@ -104,7 +104,7 @@ pub struct Worst {
 }
 
 impl Worst {
-    /// The result if no write has been acknowledged since `last`.
+    /// Returns the result if no write has been acknowledged since `last`.
     fn since(last: Option<Instant>) -> Worst {
         let interruption = last.map_or(Duration::ZERO, |last| last.elapsed());
         Worst { interruption, since: last, failures: 0 }
@@ -179,8 +179,8 @@ fn interrupt(fleet: &mut Fleet, endpoints: &Endpoints, event: Event, member: usi
     worst
 }
 
-/// Runs a client for each member except `silent` while `meanwhile` runs. Returns the worst result of any client.
-/// Nothing can make the clients of a silent member use another one.
+/// Runs a client for each member except `silent` while `meanwhile` runs. Returns the worst result of any client. A
+/// client of a silent member would notice nothing before its timeout.
 pub fn worst_while(endpoints: &Endpoints, silent: Option<usize>, meanwhile: impl FnOnce()) -> Worst {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

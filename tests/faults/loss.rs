@@ -30,9 +30,9 @@ const FLAPS: [(u64, u64); 10] = [
     (900, 400),
     (250, 250),
 ];
-/// How long a link fails that fails only once.
+/// How long a link fails, if it fails only once.
 const FAILURE: Duration = Duration::from_secs(2);
-/// How long the pause before and after that is.
+/// The pause before and after the failures.
 const CALM: Duration = Duration::from_secs(1);
 
 /// Makes all links of the leader lose packets, and then all links of a follower. `test` is the name of the test.

@@ -1,8 +1,8 @@
 //! Faults under traffic, and a checker of everything that clients saw meanwhile.
 //!
 //! `cargo test --workspace --test faults` tests the checker with broken histories, and injects faults into a control
-//! plane for [`SECONDS`] seconds. Longer runs, and measurements of how long writes are interrupted when a leader ends,
-//! becomes silent or hands over:
+//! plane for [`SECONDS`] seconds. These commands run longer, and measure how long writes are interrupted when a leader
+//! ends, becomes silent or hands over:
 //!
 //! ```text
 //! export FLOTILLA_FAULT_SECONDS=600 FLOTILLA_FAULT_MEASURE=50
@@ -54,12 +54,12 @@ fn measurements() -> usize {
     usize::try_from(number("FLOTILLA_FAULT_MEASURE").unwrap_or(MEASUREMENTS)).expect("a small number")
 }
 
-/// The name of the only event to measure, if FLOTILLA_FAULT_EVENT is set.
+/// Returns the name of the only event to measure. Returns `None` if FLOTILLA_FAULT_EVENT is not set.
 fn event() -> Option<String> {
     std::env::var("FLOTILLA_FAULT_EVENT").ok()
 }
 
-/// Reads a number from an environment variable.
+/// Reads a number from an environment variable. Returns `None` if the variable is not set.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number")))

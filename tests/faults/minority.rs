@@ -9,7 +9,7 @@ use crate::support::{Answer, CONFIG_MAPS, Connection, PATIENCE, Watch, config_ma
 
 /// How long a client waits for an answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// More objects than shards, so that the member has led the groups of some of them.
+/// More objects than shards, so that some of them belong to groups that the member led.
 const OBJECTS: usize = 24;
 
 /// Cuts off the leader, and then a follower.
@@ -56,8 +56,8 @@ fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize
     assert_eq!(last, written);
 }
 
-/// The member cannot know whether a majority has newer writes. For each request, it waits for the others and then
-/// refuses.
+/// Checks that the member waits for the others and then refuses each request, because it cannot know whether a majority
+/// has newer writes.
 fn refuses_what_takes_a_majority(endpoints: &Endpoints, member: usize, written: u64) {
     let (object, path) = (config_map(&name(0), "of a minority"), config_map_path(&name(0)));
     let reads = (0..OBJECTS).map(|number| ("GET", config_map_path(&name(number)), Value::Null));

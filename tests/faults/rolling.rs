@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use crate::fleet::{Endpoints, Fleet};
 use crate::support::{Answer, CONFIG_MAPS, Connection, config_map, config_map_path, noticed, ports};
 
-/// How long members continue to serve after SIGTERM. On a busy machine, the balancer may notice late that a member is
-/// not ready any more.
+/// Flags: how long members continue to serve after SIGTERM, and several shards. On a busy machine, the balancer may
+/// notice late that a member is not ready any more.
 const DELAY: &[&str] = &["--shutdown-delay-seconds", "2", "--shards", "configmaps=8"];
-/// The same with HAProxy, which is one more process on that machine.
+/// The same with HAProxy, which is one more process on a busy machine.
 const LONGER_DELAY: &[&str] = &["--shutdown-delay-seconds", "5", "--shards", "configmaps=8"];
 /// How often the balancer probes each member.
 const ASKS: Duration = Duration::from_millis(100);
@@ -34,9 +34,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 struct Balancer<'a> {
     endpoints: &'a Endpoints,
     ready: Vec<AtomicBool>,
-    /// Set when the restarts are over: the clients end.
+    /// Set when the restarts are over, so that the clients end.
     is_over: AtomicBool,
-    /// Set when the clients have ended: until then they need probes.
+    /// Set when the clients have ended, so that the probes end.
     is_unused: AtomicBool,
     /// The address of another balancer, which is used instead of this one.
     front: Option<SocketAddr>,
@@ -51,8 +51,8 @@ impl Balancer<'_> {
         }
     }
 
-    /// Returns a ready member: the previous one if it is ready, otherwise another one. On a busy machine, all probes
-    /// may be late for a moment; then it waits.
+    /// Returns a ready member: the previous one if it is ready, otherwise another one. If all probes are late, as on a
+    /// busy machine, waits until one succeeds.
     fn choose(&self, before: usize) -> usize {
         let (size, deadline) = (self.ready.len(), Instant::now() + REQUEST_MAX);
         loop {
@@ -72,7 +72,7 @@ pub fn no_request_fails() {
     restart_all(fleet, &endpoints, None);
 }
 
-/// The same behind HAProxy. Without HAProxy, the test is skipped.
+/// Checks the same behind HAProxy. Without HAProxy, the test is skipped.
 pub fn no_request_fails_behind_haproxy() {
     if let Err(error) = Command::new("haproxy").arg("-v").stdout(Stdio::null()).status() {
         eprintln!("skipped: haproxy cannot be run: {error}");

@@ -13,9 +13,9 @@ use crate::number;
 use crate::support::PATIENCE;
 use crate::traffic::Traffic;
 
-/// The server's default history window, less some tolerance for clocks and for how coarsely the server trims.
+/// The server's default history window, less a tolerance: clocks differ, and the server trims the history coarsely.
 const WINDOW: Duration = Duration::from_secs(290);
-/// How long after a fault writes may fail.
+/// How long writes may fail after a fault.
 const RECOVERY: Duration = Duration::from_secs(30);
 /// The difference between the clocks of two neighbouring members, in seconds.
 const APART: i32 = 3;

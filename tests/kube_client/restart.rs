@@ -34,7 +34,7 @@ struct Written {
     unknown: BTreeSet<String>,
 }
 
-/// What a watcher received, and how often it listed or met an error.
+/// What a watcher received, and how often it listed or got an error.
 #[derive(Default)]
 struct Received {
     changes: Vec<Change>,

@@ -29,7 +29,7 @@ impl Exchange {
         self.head.lines().next().unwrap_or_default().trim_end_matches(" HTTP/1.1")
     }
 
-    /// Returns a header, by its name in lower case.
+    /// Returns the value of a header, by its name in any case. Returns `None` if the request does not have it.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut pairs = self.head.lines().filter_map(|line| line.split_once(':'));
         pairs.find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
@@ -152,17 +152,17 @@ impl Backend {
         self.address.port()
     }
 
-    /// The server's certificate in PEM.
+    /// Returns the server's certificate in PEM.
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// The server's certificate as `caBundle` contains it: PEM in base64.
+    /// Returns the server's certificate as `caBundle` contains it: PEM in base64.
     pub fn bundle(&self) -> String {
         STANDARD.encode(&self.certificate)
     }
 
-    /// The number of open connections.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Runs the program under the name kube-apiserver or etcd, with certificates that another tool made.
+//! Runs the program under the name kube-apiserver or etcd, with certificates as other tools prepare them.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -86,12 +86,12 @@ impl Prepared {
         prepared
     }
 
-    /// The directory of the certificates.
+    /// Returns the directory of the certificates.
     pub fn certs(&self) -> PathBuf {
         self.directory.path().join("certs")
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -202,7 +202,7 @@ impl Called {
         fs::read_to_string(&self.messages).unwrap_or_default()
     }
 
-    /// Repeats an attempt until it returns a value. Panics if the process ends before that.
+    /// Repeats an attempt until it returns a value. Panics if the process ends before that, or if that takes too long.
     pub fn until<T>(&mut self, mut attempt: impl FnMut() -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -238,7 +238,7 @@ impl Drop for Called {
     }
 }
 
-/// Sends a GET over plain HTTP and returns the whole answer. `None` if no answer comes.
+/// Sends a GET over plain HTTP and returns the whole answer. Returns `None` if no answer comes.
 pub fn plain(address: SocketAddr, path: &str) -> Option<String> {
     use std::io::{Read as _, Write as _};
     let mut socket = std::net::TcpStream::connect_timeout(&address, PATIENCE).ok()?;

@@ -53,7 +53,7 @@ impl Answer {
     }
 }
 
-/// Repeats a request while the members cannot answer it, and returns the last answer.
+/// Repeats a request while the answer is 503 or 504, and returns the last answer.
 fn patiently(mut request: impl FnMut() -> Answer) -> Answer {
     let began = Instant::now();
     loop {
@@ -102,7 +102,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// The protocol that the handshake chose by ALPN.
+    /// Returns the protocol that the handshake chose by ALPN.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.stream.conn.alpn_protocol()
     }
@@ -228,7 +228,7 @@ impl Connection {
     }
 
     /// Creates an object in a cluster of several members, and returns it. On a busy machine a group may have no leader
-    /// for a moment: a request that was refused or whose outcome is unknown is repeated.
+    /// for a moment. A request that was refused for that reason, or whose outcome is unknown, is repeated.
     pub fn create(&mut self, collection: &str, object: &Value) -> Value {
         let mut requests = 0;
         let answer = patiently(|| {
@@ -242,7 +242,7 @@ impl Connection {
         answer.expect(201)
     }
 
-    /// Reads an object or a list in such a cluster.
+    /// Reads an object or a list in a cluster of several members. Repeats the request while no member can answer it.
     pub fn read(&mut self, path: &str) -> Value {
         patiently(|| self.get(path)).expect(200)
     }

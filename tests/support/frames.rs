@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Connection, Exchange};
 
-/// The headers of a request for a WebSocket connection.
+/// Returns the headers of a request for a WebSocket connection.
 pub fn websocket_headers(protocol: &str) -> Vec<(&str, &str)> {
     vec![
         ("Connection", "Upgrade"),
@@ -15,7 +15,7 @@ pub fn websocket_headers(protocol: &str) -> Vec<(&str, &str)> {
     ]
 }
 
-/// A client's WebSocket frame with a whole message. `kind` is 1 for text, 2 for bytes, 8 for close, 9 for ping.
+/// Returns a client's WebSocket frame with a whole message. `kind` is 1 for text, 2 for bytes, 8 for close, 9 for ping.
 pub fn client_frame(kind: u8, data: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x80 | kind];
     match u16::try_from(data.len()).expect("short enough") {
@@ -51,13 +51,13 @@ pub fn spdy_frame(exchange: &mut Exchange) -> io::Result<(u32, u8, Vec<u8>)> {
     Ok((word(0), head[4], data))
 }
 
-/// A SPDY frame with data of a stream.
+/// Returns a SPDY frame with data of a stream.
 pub fn spdy_data(stream: u32, is_last: bool, data: &[u8]) -> Vec<u8> {
     let length = data.len() as u32 | u32::from(is_last) << 24;
     [&stream.to_be_bytes()[..], &length.to_be_bytes()[..], data].concat()
 }
 
-/// The SPDY frame SYN_REPLY, which accepts a stream.
+/// Returns the SPDY frame SYN_REPLY, which accepts a stream.
 pub fn spdy_reply(stream: u32) -> Vec<u8> {
     [&0x8003_0002_u32.to_be_bytes()[..], &4_u32.to_be_bytes()[..], &stream.to_be_bytes()[..]].concat()
 }

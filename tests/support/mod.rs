@@ -1,4 +1,4 @@
-//! What tests from outside share: servers as child processes, and an HTTPS client.
+//! What the test programs share: servers as child processes, and an HTTPS client.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub use credentials::Credentials;
 pub use server::{DataDir, Server};
 pub use webhook::{Caller, Reply, Webhook};
 
-/// How long tests wait for what must happen: so long that only what hangs takes longer, even on a busy machine.
+/// How long tests wait for something that must happen. Even on a busy machine, it takes longer only if it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Returns the bound of a time that clients notice. Release builds on idle machines are held to `promised`. Other
@@ -29,7 +29,7 @@ pub const fn noticed(promised: Duration) -> Duration {
     if cfg!(debug_assertions) { PATIENCE } else { promised }
 }
 
-/// A ConfigMap with one entry, `value`.
+/// Returns a ConfigMap with one entry, `value`.
 pub fn config_map(name: &str, value: &str) -> serde_json::Value {
     serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
 }
@@ -37,7 +37,7 @@ pub fn config_map(name: &str, value: &str) -> serde_json::Value {
 /// The collection of ConfigMaps that the tests write to.
 pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// The path of an object in [`CONFIG_MAPS`].
+/// Returns the path of an object in [`CONFIG_MAPS`].
 pub fn config_map_path(name: &str) -> String {
     format!("{CONFIG_MAPS}/{name}")
 }

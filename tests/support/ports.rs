@@ -8,12 +8,12 @@ use std::sync::Mutex;
 
 use rand::Rng as _;
 
-/// The range of ports. It lies below that of outgoing connections, so that none of these takes the port of a stopped
-/// member.
+/// The range of ports. It lies below the range of outgoing connections, so that no such connection takes the port of a
+/// stopped member.
 const PORTS: std::ops::Range<u16> = 17_600..29_000;
 /// The folder of temporary files in which test programs lock a file for each port that they use.
 const FOLDER: &str = "flotilla-ports";
-/// How many ports are tried at most for each that is wanted.
+/// How many ports are tried at most for each port that a test needs.
 const TRIES_MAX: usize = 10_000;
 
 /// Ports that tests of this process use, with the locked files. Other tests, and test programs that run at the same
@@ -43,7 +43,7 @@ pub fn free(count: usize) -> Vec<SocketAddr> {
     panic!("no ports are free, or their files in {} cannot be locked", folder.display());
 }
 
-/// Locks the file of a port until this process ends. `None` if another process has locked it.
+/// Locks the file of a port until this process ends. Returns `None` if another process has locked it.
 fn lock(folder: &Path, port: u16) -> Option<File> {
     let file = File::options().create(true).append(true).open(folder.join(port.to_string())).ok()?;
     file.try_lock().ok()?;

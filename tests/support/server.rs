@@ -19,7 +19,8 @@ const ANY_PORT: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOS
 const READY: &str = "/readyz";
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A data directory with, beside it, the server's standard error. Both are removed in the end.
+/// A data directory, and beside it files with the standard error of its servers. All are removed when this value is
+/// dropped.
 pub struct DataDir(PathBuf);
 
 impl DataDir {
@@ -35,7 +36,7 @@ impl DataDir {
         self.0.join("data")
     }
 
-    /// The path of the log's only segment. The log has one segment until much has been written.
+    /// Returns the path of the log's only segment. The log has one segment until much has been written.
     pub fn log_segment(&self) -> PathBuf {
         let files = fs::read_dir(self.path().join("wal")).expect("the log");
         let paths = files.map(|file| file.expect("a file").path());
@@ -74,7 +75,7 @@ impl DataDir {
 
     /// Starts a server again on its previous address. Panics if it does not become ready.
     pub fn start_again_on(&self, listen: SocketAddr) -> Server {
-        // The server leaves a kubeconfig alone that is still right, but `run` waits for a new file.
+        // The server does not write a kubeconfig again that is still right, but `run` waits for a new file.
         let _ = fs::remove_file(self.path().join("admin.kubeconfig"));
         let started = self.run(self.command_on(listen, &[]), READY, |_| self.path());
         started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
@@ -85,8 +86,8 @@ impl DataDir {
         self.try_start_with(flags).unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Starts a server whose data directory is a file system of its own with `bytes` bytes, which disappears with the
-    /// server. `None` if this machine does not permit the mount.
+    /// Starts a server whose data directory is a file system of `bytes` bytes. The file system disappears with the
+    /// server. Returns `None` if this machine does not permit the mount.
     pub fn start_on_small_disk(&self, bytes: u64) -> Option<Server> {
         fs::create_dir_all(self.path()).expect("a directory");
         let script = "mount -t tmpfs -o size=$0 tmpfs \"$1\" || exit 99; shift; exec \"$@\"";
@@ -100,8 +101,8 @@ impl DataDir {
         })
     }
 
-    /// Starts a server that resolves host names by this file alone, and waits until it answers, ready or not. `None` if
-    /// this machine does not permit the mount.
+    /// Starts a server that resolves host names by this file alone, and waits until it answers, ready or not. Returns
+    /// `None` if this machine does not permit the mount.
     pub fn begin_with_hosts(&self, hosts: &Path, flags: &[&str]) -> Option<Server> {
         // Without `multi on`, a name has only one address.
         let several = hosts.with_extension("conf");
@@ -115,7 +116,7 @@ impl DataDir {
         self.run_if_allowed(command, "/livez", |_| self.path())
     }
 
-    /// Runs a server with mounts of its own. `None` if this machine does not permit mounts.
+    /// Runs a server with mounts of its own. Returns `None` if this machine does not permit mounts.
     fn run_if_allowed(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Option<Server> {
         match self.run(command, check, data) {
             Ok(server) => Some(server),
@@ -127,18 +128,18 @@ impl DataDir {
         }
     }
 
-    /// Starts a server, and waits until it is ready. `Err` if it ends before that.
+    /// Starts a server, and waits until it is ready. Returns `Err` if it ends before that.
     pub fn try_start(&self) -> Result<Server, Refusal> {
         self.try_start_with(&[])
     }
 
-    /// Starts a server with additional flags, and waits until it is ready. `Err` if it ends before that.
+    /// Starts a server with additional flags, and waits until it is ready. Returns `Err` if it ends before that.
     pub fn try_start_with(&self, flags: &[&str]) -> Result<Server, Refusal> {
         self.run(self.command(flags), READY, |_| self.path())
     }
 
-    /// Starts a server with additional environment variables, and waits until it is ready. `Err` if it ends before
-    /// that.
+    /// Starts a server with additional environment variables, and waits until it is ready. Returns `Err` if it ends
+    /// before that.
     pub fn try_start_in(&self, environment: &[(&str, &str)]) -> Result<Server, Refusal> {
         let mut command = self.command(&[]);
         command.envs(environment.iter().copied());
@@ -152,7 +153,7 @@ impl DataDir {
     }
 
     /// Runs a server until the check at this path passes. `data` returns the path of the data directory, given the
-    /// process id. `Err` if the server ends before that.
+    /// process id. Returns `Err` if the server ends before that.
     fn run(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
         let written = |kubeconfig: &Path| fs::metadata(kubeconfig).and_then(|file| file.modified()).ok();
         let before = written(&self.path().join("admin.kubeconfig"));
@@ -186,7 +187,7 @@ impl Drop for DataDir {
     }
 }
 
-/// How a server ended that did not become ready.
+/// The end of a server that did not become ready.
 #[derive(Debug)]
 pub struct Refusal {
     pub code: Option<i32>,
@@ -221,7 +222,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// What is needed to connect, for use in other threads.
+    /// Returns what another thread needs to connect.
     pub fn credentials(&self) -> Credentials {
         self.credentials.clone()
     }
@@ -260,7 +261,7 @@ impl Server {
         self.running.child.wait().expect("an end");
     }
 
-    /// The data directory, as this process sees it.
+    /// Returns the data directory, as this process sees it.
     pub fn data(&self) -> &Path {
         &self.data
     }
@@ -314,7 +315,7 @@ impl Server {
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
-    /// Bounds how many files it may have open.
+    /// Sets how many files the server may have open at most.
     #[allow(dead_code, reason = "not every program of tests bounds them")]
     pub fn limit_open_files(&self, most: u64) {
         let arguments = ["--pid".to_owned(), self.running.child.id().to_string(), format!("--nofile={most}:{most}")];

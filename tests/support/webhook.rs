@@ -16,7 +16,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, ServerConnection, SignatureScheme, StreamOwned};
 use serde_json::{Value, json};
 
-/// How long a webhook does not answer if it hangs: longer than any test waits for it.
+/// How long a webhook that hangs does not answer: longer than any test waits for it.
 const HANG: Duration = Duration::from_secs(120);
 
 /// A webhook's answer to a request.
@@ -29,22 +29,22 @@ pub enum Reply {
     Hang,
     /// Closes the connection without an answer.
     Close,
-    /// A body of so many bytes without a stated length.
+    /// A body of this many bytes, without a stated length.
     Endless(usize),
 }
 
 impl Reply {
-    /// A complete answer.
+    /// Returns a complete answer.
     pub fn of(status: &str, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self::Bytes(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
     }
 }
 
-/// The request of a webhook: the path with its query, and the review.
+/// A request that a webhook received: the path with its query, and the review.
 pub type Asked = (String, Value);
 
-/// The head of a webhook's request, and the caller's certificate.
+/// The head of a request that a webhook received, and the caller's certificate.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The first line and the headers.
@@ -160,7 +160,7 @@ impl Webhook {
         json!({"url": format!("https://127.0.0.1:{}{path}", self.port()), "caBundle": self.bundle})
     }
 
-    /// The webhook's certificate, as `caBundle` contains it.
+    /// Returns the webhook's certificate, as `caBundle` contains it.
     pub fn bundle(&self) -> &str {
         &self.bundle
     }
@@ -216,7 +216,7 @@ fn serve(socket: TcpStream, config: Arc<ServerConfig>, seen: &Seen, answer: &(dy
     }
 }
 
-/// Reads the next request: its head, path and body. `None` if no request comes.
+/// Reads the next request: its head, path and body. Returns `None` if no request comes.
 fn read_request(stream: &mut StreamOwned<ServerConnection, TcpStream>) -> Option<(String, String, Vec<u8>)> {
     let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
     let head_end = loop {

@@ -1,4 +1,4 @@
-//! Transcripts of kubectl: compares the output of each command of a script with its output against Kubernetes.
+//! Transcripts of kubectl: compares what each command of a script prints with what it printed against Kubernetes.
 
 mod normal;
 mod script;
@@ -24,7 +24,7 @@ pub struct Commands {
     pub all: usize,
 }
 
-/// Finds kubectl of this release: by its name on the path, or next to `kubectl`.
+/// Finds kubectl of this release: by its name on the path, or next to `kubectl`. Returns `None` if it is not installed.
 pub fn client(release: &str) -> Option<Client> {
     let folders = std::env::var("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
@@ -89,8 +89,8 @@ pub fn compare(
     found.into_inner().expect("no comparison panics while it holds the lock")
 }
 
-/// Compares a script. Commands in it wait for seconds of real time, which may be too few on a busy machine: a script
-/// that does not agree runs once more, and the better result counts.
+/// Compares a script. Its commands wait for seconds of real time, which may be too few on a busy machine. Therefore a
+/// script that does not agree runs once more, and the better result counts.
 fn compare_one(
     script: &Path,
     folder: &Path,
@@ -169,7 +169,7 @@ fn named(kubeconfig: Json, address: Option<SocketAddr>) -> Option<Json> {
     ]))
 }
 
-/// Opens an address that forwards each connection to a random server. `None` if only one server exists.
+/// Opens an address that forwards each connection to a random server. Returns `None` if only one server exists.
 fn balanced(addresses: &[SocketAddr]) -> std::io::Result<Option<SocketAddr>> {
     if addresses.len() == 1 {
         return Ok(None);

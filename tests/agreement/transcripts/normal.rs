@@ -212,7 +212,7 @@ fn beginnings(line: &str) -> Vec<usize> {
     (0..line.len()).filter(|at| !blank(*at) && (*at == 0 || *at > 1 && blank(at - 1) && blank(at - 2))).collect()
 }
 
-/// Splits a line into cells below a header. `None` if the line is not a row of that table.
+/// Splits a line into cells below a header. Returns `None` if the line is not a row of that table.
 fn cells(line: &str, columns: usize, starts: &[usize]) -> Option<Vec<String>> {
     let letters: Vec<char> = line.chars().collect();
     let ends = starts.iter().skip(1).copied().chain([letters.len() + 1]);

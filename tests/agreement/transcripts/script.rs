@@ -59,7 +59,8 @@ impl Drop for Place {
     }
 }
 
-/// Runs a script. Returns the output of each command; `None` for a command that this kubectl does not have.
+/// Runs a script. Returns the output of each command. The output is `None` for a command that this kubectl does not
+/// have.
 ///
 /// # Errors
 /// States why the script cannot run.
@@ -203,7 +204,7 @@ impl Place {
     }
 }
 
-/// Waits for the end of a process. Returns its exit status; `None` at the deadline.
+/// Waits for the end of a process. Returns its exit status. Returns `None` at the deadline.
 fn ended(child: &mut Child, deadline: Instant) -> std::io::Result<Option<String>> {
     use std::os::unix::process::ExitStatusExt as _;
     while Instant::now() < deadline {

@@ -25,7 +25,7 @@ use crate::support::called::{Called, Prepared, plain};
 const OBJECTS: usize = 2_000;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// Returns the directory of the reference's programs. `None`, with a message, if they are missing.
+/// Returns the directory of the reference's programs. Prints a message and returns `None` if they are missing.
 fn programs() -> Option<PathBuf> {
     let found = std::env::var_os("FLOTILLA_REFERENCE_BIN").map(PathBuf::from);
     if found.is_none() {

@@ -162,7 +162,7 @@ pub(super) fn everything(client: &mut Connection) -> Objects {
     all
 }
 
-/// Whether API servers write this object at every start, so that it is not part of the imported data.
+/// Returns whether API servers write this object at every start, so that it is not part of the imported data.
 fn is_of_servers((path, namespace, name): &(String, String, String), object: &Value) -> bool {
     match path.rsplit('/').next().unwrap_or_default() {
         // The server's address, its trusted certificates, and its lease.

@@ -32,11 +32,11 @@ const TRIES: usize = 300;
 const SIZES: [usize; 2] = [4_000, 16_000];
 /// The sizes of inputs in a long search, in bytes.
 const LONG_SIZES: [usize; 4] = [10_000, 100_000, 1_000_000, 2_900_000];
-/// Smaller inputs count as this large, so that the fixed cost of a request is not counted per unit.
+/// Smaller inputs count as if they had this size, so that the fixed cost of a request is not counted per unit.
 const SIZE_MIN: usize = 4_000;
-/// How many units of size a value counts, beside its bytes: it is stored, checked, compared and owned on its own, even
-/// if it takes two bytes as `[]` does. (Kubernetes 1.36 spends 70 ns on each byte of a plain object, and 5,000 ns on
-/// each byte of applied maps in maps, of which six make a map.)
+/// How many units of size each value counts for, besides its bytes: even a value of two bytes, as `[]`, is stored,
+/// checked, compared and owned on its own. (Kubernetes 1.36 spends 70 ns on each byte of a plain object, and 5,000 ns
+/// on each byte of applied maps in maps, of which six make a map.)
 const VALUE_UNITS: usize = 30;
 /// The largest filling of a path or a header, in bytes.
 const LINE_BYTES_MAX: usize = 60_000;
@@ -92,9 +92,9 @@ impl Search<'_> {
         headers.extend(header.as_ref().map(|(name, value)| (*name, value.as_str())));
         let before = self.server.processor_time();
         match self.client.call(way.method, &path, &headers, body.as_bytes()) {
-            // Some patches are refused with 500 in the reference, too, and said why.
+            // The reference, too, refuses some patches with 500 and a `Status` that states why.
             Ok(answer) => assert!(answer.status != 500 || answer.text().contains("\"Status\""), "{}", answer.text()),
-            Err(_) => self.client = self.server.connect(), // it closes connections that ask for too much
+            Err(_) => self.client = self.server.connect(), // the server closes connections that send too much
         }
         (self.server.processor_time().saturating_sub(before), size.max(SIZE_MIN))
     }
@@ -161,8 +161,8 @@ impl Search<'_> {
         (growth > GROWTH_MAX).then(|| format!("{tried:?}: a unit costs {growth:.1} times as much in a larger input"))
     }
 
-    /// Returns how many times as expensive for its size an input that is four times as large is. `None` if the times
-    /// are too short to compare.
+    /// Returns how many times as expensive for its size an input that is four times as large is. Returns `None` if the
+    /// times are too short to compare.
     fn growth(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
         let larger = (4 * size).min(LONG_SIZES[LONG_SIZES.len() - 1]);
         let (small, large) = (self.cost_of(way, recipe, size), self.cost_of(way, recipe, larger));

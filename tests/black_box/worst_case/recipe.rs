@@ -142,12 +142,12 @@ pub enum Recipe {
 }
 
 impl Recipe {
-    /// An ordinary text: a map with short values.
+    /// Returns an ordinary text: a map with short values.
     pub fn plain() -> Recipe {
         Recipe::Map("k#", Box::new(Recipe::Text("a")), 40)
     }
 
-    /// A list that repeats one item.
+    /// Returns a list that repeats one item.
     pub fn list_of(item: &'static str) -> Recipe {
         Recipe::List(Box::new(Recipe::Token(item)), item.len())
     }

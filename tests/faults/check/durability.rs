@@ -24,8 +24,9 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     }
 }
 
-/// Whether all of these deletions of one object may have been acknowledged. A deletion that marked the object also
-/// succeeds if another deletion removes the object first. All of them must then have been in progress at the same time.
+/// Returns whether all of these deletions of one object may have been acknowledged. A deletion that marked the object
+/// also succeeds if another deletion removes the object first. In that case, all of them must have been in progress at
+/// the same time.
 fn may_all_have_deleted(writes: &[&Write]) -> bool {
     let first_returned = writes.iter().map(|write| write.at.returned).min().unwrap_or_default();
     let overlap = || writes.iter().all(|write| write.at.invoked <= first_returned);

@@ -28,7 +28,7 @@ impl Known {
     }
 }
 
-/// For each table, the revisions that acknowledgements, lists and events showed.
+/// Returns, for each table, the revisions that acknowledgements, lists and events showed.
 pub fn of_tables(history: &History, timeline: &Timeline) -> BTreeMap<Table, Known> {
     let mut shown: BTreeMap<Table, Vec<(Micros, Revision)>> = BTreeMap::new();
     for write in &history.writes {
@@ -50,8 +50,8 @@ pub fn of_tables(history: &History, timeline: &Timeline) -> BTreeMap<Table, Know
     shown.into_iter().map(|(table, shown)| (table, Known::of(shown))).collect()
 }
 
-/// Returns the revision of an acknowledged write. `None` if the write was not acknowledged, or if nobody saw its
-/// revision.
+/// Returns the revision of an acknowledged write. Returns `None` if the write was not acknowledged, or if nobody saw
+/// its revision.
 pub fn acknowledged(write: &Write, timeline: &Timeline) -> Option<Revision> {
     match &write.outcome {
         WriteOutcome::Put(seen) => Some(seen.revision),

@@ -60,8 +60,8 @@ pub fn bookmark(revision: Revision) -> Delivery {
     Delivery::Bookmark { revision, ends_initial: false }
 }
 
-/// A history without violations: `a` is created and updated, `b` is created and deleted, and clients read, list and
-/// watch both.
+/// Returns a history without violations: `a` is created and updated, `b` is created and deleted, and clients read, list
+/// and watch both.
 pub fn healthy() -> History {
     let a = || seen(110, "u1", "v2");
     let first = Session {

@@ -27,7 +27,7 @@ pub struct State {
     pub invoked: Micros,
     /// Whether a known write may have caused this state.
     pub has_origin: bool,
-    /// The change only marked the object as being deleted.
+    /// Whether the change only marked the object as being deleted.
     pub is_mark: bool,
 }
 
@@ -36,7 +36,8 @@ pub struct State {
 pub struct Timeline {
     tables: BTreeMap<Table, BTreeMap<Revision, Change>>,
     states: HashMap<Key, Vec<State>>,
-    /// For each key, pairs of a time and the index of the latest state that some client had seen by then. Both rise.
+    /// For each key, pairs of a time and the index of the latest state that some client had seen by that time. Neither
+    /// number falls from one pair to the next.
     reached: HashMap<Key, Vec<(Micros, usize)>>,
     /// Revisions that two answers showed with different content.
     contradictions: Vec<String>,
@@ -77,7 +78,7 @@ impl Timeline {
         self.states.get(key).map_or(&[], |states| states)
     }
 
-    /// Returns the index of the state that this revision made; `None` if the key has no such state.
+    /// Returns the index of the state that this revision made. Returns `None` if the key has no such state.
     pub fn index_of(&self, key: &Key, revision: Revision) -> Option<usize> {
         self.states(key).binary_search_by_key(&revision, |state| state.revision).ok()
     }
@@ -185,7 +186,7 @@ impl Timeline {
         }
     }
 
-    /// Collects the answers and events that show, at some moment, that a key had reached a state.
+    /// Collects the answers and events that show that a key had reached a state at some moment.
     fn witness(&mut self, history: &History) {
         let mut witnesses: HashMap<Key, Vec<(Micros, usize)>> = HashMap::new();
         let mut add = |key: &Key, by: Micros, index: Option<usize>| {
@@ -210,7 +211,8 @@ impl Timeline {
         }
         self.witness_lists(history, &mut add);
         self.settle(witnesses.clone());
-        // A 404 shows at least the first absence that is possible by what is known at this point.
+        // A 404 shows that the key had reached an absent state: at least the first one that was possible at that time,
+        // by what the other answers show.
         let absences = history.gets.iter().filter(|get| get.found.is_none() && get.is_recent);
         for get in absences {
             let mut possible = self.possible(&get.key, get.at.invoked, get.at.returned);
@@ -264,7 +266,7 @@ impl Timeline {
     }
 }
 
-/// Whether a deletion may have caused a state, or the mark that precedes it.
+/// Returns whether a deletion may have caused a state, or the mark that precedes it.
 fn may_have_deleted(write: &Write, before: &[State], state: &State) -> bool {
     let Intent::Delete { expected } = write.intent else { return false };
     let is_expected = || expected.is_none_or(|revision| followed(before, revision));
@@ -277,7 +279,7 @@ fn may_have_deleted(write: &Write, before: &[State], state: &State) -> bool {
     }
 }
 
-/// Whether the state with this revision is the last of these states, not counting marks.
+/// Returns whether the state with this revision is the last of these states, or a mark follows it directly.
 pub fn followed(before: &[State], revision: Revision) -> bool {
     let is_last = before.last().is_some_and(|last| last.revision == revision);
     let has_marked = |two: &[State]| two[0].revision == revision && two[1].is_mark;

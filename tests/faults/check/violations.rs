@@ -7,7 +7,7 @@ use super::history::{
 };
 use super::story::{bookmark, create, delete, deleted, event, get, healthy, list, scope, seen, update};
 
-/// Breaks a healthy history, and expects that this invariant finds it.
+/// Breaks a healthy history, and checks that this invariant finds the violation.
 fn expect(invariant: &str, break_it: impl FnOnce(&mut History)) {
     let mut history = healthy();
     break_it(&mut history);
@@ -15,14 +15,14 @@ fn expect(invariant: &str, break_it: impl FnOnce(&mut History)) {
     assert!(found.iter().any(|violation| violation.invariant == invariant), "not found by {invariant}: {found:#?}");
 }
 
-/// Changes a healthy history so that it is still allowed.
+/// Changes a healthy history, and checks that it is still allowed.
 fn allow(change_it: impl FnOnce(&mut History)) {
     let mut history = healthy();
     change_it(&mut history);
     assert_eq!(check(&history), []);
 }
 
-/// What the second session of the resumed stream received.
+/// Returns what the second session of the resumed stream received.
 fn second(history: &mut History) -> &mut Vec<Delivery> {
     &mut history.streams[0].sessions[1].deliveries
 }
@@ -83,8 +83,8 @@ fn a_put_may_create_a_lease_but_not_with_a_uid() {
     expect("refusals", |history| history.writes.push(lease(WriteOutcome::NotFound)));
 }
 
-/// A history in which a pod is deleted with the expectation `expected`; `marked` is the pod's value after the change
-/// that precedes the deletion.
+/// Adds a pod that is deleted with the expectation `expected`. `marked` is the pod's value after the change that
+/// precedes the deletion.
 fn delete_pod(history: &mut History, expected: u64, marked: &str) {
     let pod = Key { table: Table::PODS, namespace: "x".to_owned(), name: "p".to_owned() };
     let of_pod = |write: Write| Write { key: pod.clone(), ..write };

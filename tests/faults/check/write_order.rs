@@ -20,7 +20,7 @@ pub fn check(history: &History, timeline: &Timeline, found: &mut Vec<String>) {
     }
 }
 
-/// The revisions that acknowledgements and most recent reads showed, of all tables.
+/// Returns the revisions of all tables that acknowledgements and most recent reads showed.
 fn everywhere(history: &History, timeline: &Timeline) -> Known {
     let writes = history.writes.iter().filter_map(|write| {
         let revision = known::acknowledged(write, timeline)?;

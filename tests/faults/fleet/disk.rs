@@ -1,5 +1,5 @@
-//! A disk for one member, which tests can fill and freeze: a file system in a file, mounted where only the member sees
-//! it.
+//! A disk for one member, which tests can fill and freeze: a file system in a file, mounted so that only the member
+//! sees it.
 //!
 //! Mounting and freezing file systems requires root. A frozen file system blocks every write and fsync until it thaws.
 //! Freezing it again and again makes a slow disk.
@@ -67,12 +67,12 @@ impl Disk {
         line.trim_end().to_owned()
     }
 
-    /// The path of the mount point, as processes on the disk see it.
+    /// Returns the path of the mount point, as processes on the disk see it.
     pub fn mount_point(&self) -> &Path {
         &self.mount_point
     }
 
-    /// The path of a file on the disk, as other processes see it.
+    /// Returns the path of a file on the disk, as other processes see it.
     pub fn outside(&self, inside: &Path) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         root.join(inside.strip_prefix("/").expect("an absolute path"))

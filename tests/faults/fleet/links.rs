@@ -1,5 +1,5 @@
-//! The links between members: a TCP proxy before each member, which knows which member connects, and can withhold
-//! bytes.
+//! The links between members: a TCP proxy before each member. The proxy recognizes which member connects, and can
+//! withhold bytes.
 //!
 //! A cut link neither closes nor refuses connections. Bytes do not arrive, in one direction or in both, as when packets
 //! are lost. When the link heals, withheld bytes arrive late, or the connections break.
@@ -129,7 +129,7 @@ impl Shared {
 
     fn pump(&self, mut from: TcpStream, mut to: TcpStream, direction: Direction, epoch: u64) {
         let mut buffer = vec![0; BUFFER_BYTES];
-        // Closing a connection passes a cut link no more than bytes do.
+        // A cut link withholds the end of a connection, just as it withholds bytes.
         while let Ok(length) = from.read(&mut buffer) {
             if self.wait(direction, epoch).is_none() || length == 0 || to.write_all(&buffer[..length]).is_err() {
                 break;
@@ -139,7 +139,8 @@ impl Shared {
         let _ = to.shutdown(Shutdown::Both);
     }
 
-    /// Waits until bytes may pass. `None` if the connections of this epoch have been broken.
+    /// Waits until bytes may pass. Returns `None` if the connections of this epoch have been broken, or if all links
+    /// are closed.
     fn wait(&self, direction: Direction, epoch: u64) -> Option<()> {
         loop {
             if self.is_closed.load(Ordering::SeqCst) {
@@ -158,7 +159,8 @@ impl Shared {
     }
 }
 
-/// Returns which of these processes opened a connection, by the kernel's list of sockets.
+/// Returns which of these processes opened a connection, by the kernel's list of sockets. Returns `None` if none of
+/// them did.
 fn member_of(caller: &TcpStream, processes: &[u32]) -> Option<usize> {
     let port = caller.peer_addr().ok()?.port();
     let table = fs::read_to_string("/proc/net/tcp").ok()?;

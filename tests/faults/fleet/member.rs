@@ -13,7 +13,7 @@ use super::wires::Wires;
 /// How long a member may take to end after SIGTERM.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// How much of its standard error a report shows.
+/// How many bytes of a member's standard error a report shows.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
 /// What a member needs to know about the cluster.
@@ -91,7 +91,7 @@ impl Member {
         self
     }
 
-    /// Sets the member's clock, to so many seconds ahead of the machine's.
+    /// Sets the member's clock to `seconds` ahead of the machine's clock.
     pub fn set_clock(&self, seconds: i32) {
         let (_, file) = self.clock.as_ref().expect("a clock of its own");
         let unfinished = file.with_extension("tmp");
@@ -116,7 +116,7 @@ impl Member {
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("the program can be run").success()
     }
 
-    /// The address under which other members reach this one.
+    /// Returns the address under which other members reach this one.
     pub fn peer_address(&self) -> SocketAddr {
         self.peers.as_ref().expect("other members").members[self.number].1
     }

@@ -29,7 +29,7 @@ static TURN: Mutex<()> = Mutex::new(());
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What clients need to know about a fleet.
+/// What clients need to connect to a fleet.
 #[derive(Clone)]
 pub struct Endpoints {
     pub members: Vec<SocketAddr>,
@@ -37,19 +37,19 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Sends a request to a member on a new connection. `None` if no answer comes in time.
+    /// Sends a request to a member on a new connection. Returns `None` if no answer comes in time.
     pub fn request(&self, member: usize, method: &str, path: &str, body: &str, timeout: Duration) -> Option<Answer> {
         let open = Connection::open_within(self.members[member], &self.administrator, timeout);
         open.ok()?.call(method, path, &[("Content-Type", "application/json")], body.as_bytes()).ok()
     }
 
-    /// Whether a member reports that it is ready.
+    /// Returns whether a member reports that it is ready.
     pub fn is_ready(&self, member: usize) -> bool {
         self.request(member, "GET", "/readyz", "", PROBE_TIMEOUT).is_some_and(|answer| answer.status == 200)
     }
 }
 
-/// Creates a ConfigMap. Tries again while the store has no leader, as happens for a moment on a busy machine.
+/// Creates a ConfigMap. Tries again while the store has no leader, as may happen for a moment on a busy machine.
 pub fn create(connection: &mut Connection, object: &Value) {
     let (deadline, mut is_unknown) = (Instant::now() + READY_TIMEOUT, false);
     loop {
@@ -79,7 +79,7 @@ struct Place {
 pub struct Fleet {
     members: Vec<Member>,
     links: Option<Links>,
-    /// How members are connected instead, if each has a network namespace of its own.
+    /// The wires that connect the members instead of links, if each member has its own network namespace.
     wires: Option<Arc<Wires>>,
     directory: PathBuf,
     _turn: MutexGuard<'static, ()>,
@@ -96,7 +96,7 @@ impl Fleet {
         Fleet::start_with(size, |member, _| Ok(member.with_flags(flags))).expect("nothing that can be missing")
     }
 
-    /// Starts members with additional flags, each with its own clock. `None` on a machine without libfaketime.
+    /// Starts members with additional flags, each with its own clock. Returns `None` on a machine without libfaketime.
     pub fn start_with_clocks(size: usize, flags: &'static [&'static str]) -> Option<(Fleet, Endpoints)> {
         let directories = fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
         let mut libraries = directories.map(|path| path.join("faketime/libfaketimeMT.so.1"));
@@ -184,12 +184,12 @@ impl Fleet {
         self.members.len()
     }
 
-    /// The links between members. `None` if the fleet has only one member, or uses wires.
+    /// Returns the links between members. Returns `None` if the fleet has only one member, or uses wires.
     pub fn links(&self) -> Option<&Links> {
         self.links.as_ref()
     }
 
-    /// The wires of the fleet.
+    /// Returns the wires of the fleet.
     pub fn wires(&self) -> &Wires {
         self.wires.as_ref().expect("a fleet on wires")
     }
@@ -219,7 +219,7 @@ impl Fleet {
         self.members.iter().all(Member::has_clock)
     }
 
-    /// Sets a member's clock, to so many seconds ahead of the machine's.
+    /// Sets a member's clock to `seconds` ahead of the machine's clock.
     pub fn set_clock(&self, number: usize, seconds: i32) {
         self.members[number].set_clock(seconds);
     }
@@ -229,7 +229,7 @@ impl Fleet {
         self.members[number].disk()
     }
 
-    /// Returns which member leads; the first one if no member answers that.
+    /// Returns the member that leads the first group. Returns the first member if none knows the leader.
     pub fn leader(&self, endpoints: &Endpoints) -> usize {
         let ask = |member| {
             let answer = endpoints.request(member, "GET", "/flotilla/v1/cluster", "", PROBE_TIMEOUT)?;

@@ -80,12 +80,12 @@ impl Wires {
         batch(Some(id), &format!("{member}route add default via {near}\n"))
     }
 
-    /// The address on which a member listens for clients.
+    /// Returns the address on which a member listens for clients.
     pub fn address(&self, member: usize) -> SocketAddr {
         address(member, PORT)
     }
 
-    /// The address on which a member listens for other members.
+    /// Returns the address on which a member listens for other members.
     pub fn peer_address(&self, member: usize) -> SocketAddr {
         address(member, PEER_PORT)
     }
@@ -119,7 +119,7 @@ impl Drop for Wires {
     }
 }
 
-/// The name of the router's end of a member's wire.
+/// Returns the name of the router's end of a member's wire.
 fn wire(member: usize) -> String {
     format!("wire{member}")
 }

@@ -28,7 +28,7 @@ impl<'a> Client<'a> {
         Client { traffic, connection: None, member: 0 }
     }
 
-    /// The member that answered last.
+    /// Returns the member to which the client connected last.
     pub fn member(&self) -> usize {
         self.member
     }
@@ -51,7 +51,8 @@ impl<'a> Client<'a> {
         self.call_connected(method, path, b"")
     }
 
-    /// Starts a watch on some member. `None` if no answer came; `Err` contains an answer that refuses the watch.
+    /// Starts a watch on some member. Returns `None` if no answer came. The inner `Err` contains an answer that refuses
+    /// the watch.
     pub fn watch(&mut self, path: &str) -> Option<Result<Watch, Answer>> {
         self.connection = None;
         self.connect(None);

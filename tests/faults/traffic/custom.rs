@@ -47,19 +47,20 @@ pub fn new_object(metadata: Value) -> Value {
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": KIND, "metadata": metadata, "spec": written()})
 }
 
-/// The spec that clients write. It lacks a field that has a default, and has a field that the schema does not define.
+/// Returns the spec that clients write. It lacks a field that has a default, and has a field that the schema does not
+/// define.
 fn written() -> Value {
     json!({"size": 3, "unknown": "x"})
 }
 
-/// Sets the spec that clients write, if this is an object of the custom type.
+/// If the object is of the custom type, sets its spec to the one that clients write.
 pub fn write(object: &mut Value) {
     if object["kind"] == KIND {
         object["spec"] = written();
     }
 }
 
-/// Whether the spec differs from the result of defaulting and pruning the spec that clients write.
+/// Returns whether the spec differs from the result of defaulting and pruning the spec that clients write.
 pub fn is_unlike_its_schema(object: &Value) -> bool {
     // Items of lists of custom objects have a `kind`, unlike those of built-in resources.
     object["kind"] == KIND && object["spec"] != json!({"size": 3, "color": "blue"})

@@ -28,9 +28,9 @@ pub struct Traffic {
     pub endpoints: Endpoints,
     pub directory: Directory,
     began: Instant,
-    /// Whether writers and readers have to end.
+    /// Whether writers and readers must end.
     stops: AtomicBool,
-    /// When watchers have to end, even if they have not received everything.
+    /// When watchers must end, even if they have not received everything.
     gives_up: Mutex<Option<Instant>>,
     acknowledged: AtomicU64,
     /// When a write was last acknowledged, and the longest time between two acknowledgements since the last query.
@@ -155,10 +155,10 @@ impl Drop for EndOfTraffic<'_> {
     }
 }
 
-/// For each table, the revision when the clients began, and when it was read.
+/// For each table, its revision before the clients began, and the time at which that revision was read.
 type Revisions = BTreeMap<Table, (Revision, Micros)>;
 
-/// All keys that the writers use.
+/// Returns all keys that the writers use.
 fn keys() -> Vec<Key> {
     let mut keys = Vec::new();
     for table in Table::ALL {

@@ -62,7 +62,7 @@ pub fn last_keys() -> Vec<Key> {
     Table::ALL.into_iter().flat_map(of_table).collect()
 }
 
-/// Returns the key of an object. `None` if the object is not one of the clients' own.
+/// Returns the key of an object. Returns `None` if the object is not one of the clients' own.
 pub fn key_of(table: Table, object: &Value) -> Option<Key> {
     let text = |field: &str| object["metadata"][field].as_str();
     let own = text("name").filter(|name| name.starts_with(PREFIX))?;

@@ -16,7 +16,7 @@ const LIST_PAUSE: Duration = Duration::from_millis(40);
 /// One read in so many accepts any state instead of the most recent one.
 const CACHED_ONE_IN: u32 = 4;
 const PAGE: usize = 7;
-/// How long a reader may take to get the first and the last lists, when no faults are injected.
+/// How long a reader may take for the first and the last lists, while no fault is injected.
 const CALM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Gets objects until the traffic stops.
@@ -35,7 +35,8 @@ pub fn get(traffic: &Traffic) -> Record {
     record
 }
 
-/// Interprets the answer to a GET: the object, or `Some(None)` for a 404. `None` if the answer says nothing about it.
+/// Interprets the answer to a GET. Returns the object, or `Some(None)` for a 404. Returns `None` if the answer says
+/// nothing about the object, or no answer came.
 pub fn found(traffic: &Traffic, key: &Key, answer: Option<Answer>) -> Option<Option<Seen>> {
     let answer = answer?;
     match answer.status {

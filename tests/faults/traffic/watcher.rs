@@ -24,8 +24,8 @@ pub struct Plan {
     start: Start,
 }
 
-/// For every table: a watch of all namespaces, a watch of one namespace, and a watch that starts anew with each
-/// session.
+/// Returns three plans for every table: a watch of all namespaces, a watch of one namespace, and a watch that starts
+/// anew with each session.
 pub fn plans(revisions: &Revisions) -> Vec<Plan> {
     let mut plans = Vec::new();
     for (table, (revision, delivered)) in revisions {
@@ -61,8 +61,8 @@ pub fn watch(traffic: &Traffic, plan: Plan) -> Record {
     Record { streams: vec![watcher.stream], ..Record::default() }
 }
 
-/// Returns where the next session can resume: after the largest revision that this session received. `None` if it
-/// received none, or not all initial events.
+/// Returns where the next session can resume: after the largest revision that this session received. Returns `None` if
+/// it received no revision, or not all initial events.
 fn resume(session: &Session) -> Option<Start> {
     let delivered = session.told_at;
     if matches!(session.start, Start::InitialEvents) && !session.has_begun() {
@@ -85,7 +85,7 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    /// Runs one session. `None` if it did not start.
+    /// Runs one session. Returns `None` if it did not start.
     fn open(&mut self, start: Start) -> Option<Session> {
         let seconds = rand::rng().random_range(1..=SESSION_SECONDS_MAX);
         let begin = match start {
@@ -105,7 +105,8 @@ impl Watcher<'_> {
         Some(session)
     }
 
-    /// Whether the watch was refused with 410, because the history does not reach back. Other refusals are temporary.
+    /// Returns whether the watch was refused with 410, because the history does not reach back to its revision. Other
+    /// refusals are temporary.
     fn refused(&self, answer: &Answer) -> bool {
         assert_ne!(answer.status, 404, "a watch of a served resource: {}", answer.text());
         self.traffic.count(format!("{} to a watch: {}", answer.status, answer.json()["message"]));

@@ -141,8 +141,8 @@ fn outcome(intent: &Intent, answer: Option<&Answer>) -> WriteOutcome {
     }
 }
 
-/// Whether an update removed the object: the object was marked as deleted, and the update removed its last finalizer.
-/// The answer then shows the updated object with its previous revision.
+/// Returns whether an update removed the object: the object was marked as deleted, and the update removed its last
+/// finalizer. The answer then shows the updated object with its previous revision.
 fn is_removal(intent: &Intent, seen: &Seen) -> bool {
     matches!(intent, Intent::Update { expected, .. } if *expected == seen.revision)
 }
