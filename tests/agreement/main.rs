@@ -199,6 +199,10 @@ fn compare(settings: &Settings, case: &Case, servers: &Servers, number: usize) -
 fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<String>) {
     let mut count = Count { agree: 0, steps: case.recorded.len() };
     let mut lines = Vec::new();
+    if seen.len() != case.recorded.len() {
+        count.steps = seen.len().max(case.recorded.len());
+        lines.push(format!("{} has {} steps, and {} are recorded", case.name, seen.len(), case.recorded.len()));
+    }
     for (recorded, seen) in case.recorded.iter().zip(seen) {
         let differences = differences(case, recorded, seen);
         if differences.is_empty() {
