@@ -44,11 +44,11 @@ fn invalid_values_are_refused() {
     for (set, part) in [
         ("actors.nodes.count=0", "nodes: count is 0"),
         ("actors.nodes.size=1", "unknown field `size`"),
-        ("actors.writers.pace={ rate = 1, clients = 1 }", "one of rate and clients"),
+        ("actors.writers.pace={ rate = 1, clients = 1 }", "either rate or clients"),
         ("actors.writers.pace={ rate = -1 }", "rate is -1"),
         ("actors.none.count=1", "--set"),
         ("nonsense", "--set"),
-        ("phases=[]", "its phases are 0 s"),
+        ("phases=[]", "its phases take 0 s"),
         ("actors.nodes.kind=ship", "unknown variant `ship`"),
     ] {
         let error = changed(&[set], None, None).unwrap_err().to_string();
