@@ -23,6 +23,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 const MEANWHILE: Duration = Duration::from_millis(250);
 /// How many times the default ServiceAccount of a new namespace is requested at most, before the scenario begins.
 const NAMESPACE_TRIES: usize = 60;
+/// How many times the ConfigMap with the root certificate is requested at most, and the pause between two requests.
+const ROOT_CA_TRIES: usize = 1_500;
+const ROOT_CA_PAUSE: Duration = Duration::from_millis(20);
 const CLEANUP_TRIES: usize = 5;
 /// Characters that are not escaped in paths.
 const PATH_SAFE: &str = "/?&=%:,;@!$'()*+~.-_[]";
@@ -76,15 +79,23 @@ pub fn run(servers: &Servers, scenario: &Json, namespace: &str) -> Vec<Seen> {
     seen
 }
 
-/// Creates a namespace, and its default ServiceAccount if no controller does.
+/// Creates a namespace, and its default ServiceAccount if no controller does. Waits for the ConfigMap that a controller
+/// creates in each namespace: Kubernetes had it before the first step of each scenario.
 fn begin(servers: &Servers, namespace: &str) {
     servers.simple("POST", "/api/v1/namespaces", Some(&format!("{{\"metadata\": {{\"name\": \"{namespace}\"}}}}")));
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
     for _ in 0..NAMESPACE_TRIES {
         if servers.simple("GET", &format!("{accounts}/default"), None).status == 200 {
-            return;
+            break;
         }
         servers.simple("POST", &accounts, Some("{\"metadata\": {\"name\": \"default\"}}"));
+    }
+    let root_ca = format!("/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt");
+    for _ in 0..ROOT_CA_TRIES {
+        if servers.simple("GET", &root_ca, None).status == 200 {
+            break;
+        }
+        std::thread::sleep(ROOT_CA_PAUSE);
     }
 }
 
