@@ -91,7 +91,8 @@ fn covers(own: &str, of: &ResourceAttributes<'_>) -> bool {
     below(of.resource) == Some(of.subresource) || below(ALL) == Some(of.subresource)
 }
 
-/// Returns whether a path of a rule matches a path: the same one, or one below a path that ends with `*`.
+/// Returns whether a path of a rule matches a path: it is the same, or it ends with `*` and the path begins with the
+/// rest.
 pub(super) fn leads_to(own: &str, path: &str) -> bool {
     own == path || own.ends_with('*') && path.starts_with(own.trim_end_matches('*'))
 }
