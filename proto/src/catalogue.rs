@@ -2,6 +2,8 @@
 //!
 //! Lookups are binary searches over sorted tables; nothing is allocated.
 
+use std::sync::LazyLock;
+
 use crate::schema::{Kind, Resource, Type};
 
 mod tables {
@@ -81,6 +83,13 @@ pub fn types() -> &'static [&'static Type] {
 /// Returns the type that OpenAPI publishes under this name, such as `io.k8s.api.core.v1.PodSpec`.
 pub fn type_by_openapi(name: &str) -> Option<&'static Type> {
     tables::TYPES.binary_search_by(|of| (*of.openapi).cmp(name)).ok().map(|index| tables::TYPES[index])
+}
+
+/// Returns the type of JSON schemas, to which their free-form fields refer.
+pub fn json_schema() -> Option<&'static Type> {
+    static SCHEMA: LazyLock<Option<&Type>> =
+        LazyLock::new(|| type_by_openapi("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"));
+    *SCHEMA
 }
 
 #[cfg(test)]

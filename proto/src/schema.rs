@@ -235,6 +235,13 @@ pub enum AnyKind {
     SchemaOrStrings,
 }
 
+impl AnyKind {
+    /// Returns whether the value is a JSON schema, or something else in its place.
+    pub const fn holds_schemas(self) -> bool {
+        matches!(self, Self::SchemaOrBool | Self::SchemaOrArray | Self::SchemaOrStrings)
+    }
+}
+
 /// The items of a list, and how apply identifies them.
 #[derive(Debug, Clone)]
 pub struct List {

@@ -1,11 +1,13 @@
 //! Empty lists and maps: storage does not distinguish them from nil, but errors do.
 
 use super::{holds_structs, is_empty, item_of, position};
+use crate::catalogue;
 use crate::schema::{Field, Presence, Shape, Type};
 use crate::value::Value;
 
 /// Replaces with `null` the empty lists and maps of fields that are always encoded, as storage does, which does not
-/// distinguish empty from nil. A value that conforms to the type still does so afterwards.
+/// distinguish empty from nil. Removes nested schemas that became `null`. A value that conforms to the type still does
+/// so afterwards.
 ///
 /// Skips parts that are shared with `before`, for which this was done, and parts that have not changed since they were
 /// conformed to the type and had nothing to replace then.
@@ -32,6 +34,7 @@ fn forget(of: &Type, value: &mut Value, before: &Value, is_due: Decide<'_>) {
         return;
     }
     let mut next = 0;
+    let mut dropped = false;
     for (key, member) in map.iter_mut() {
         let Some(at) = position(of, key, next) else { continue };
         next = at + 1;
@@ -41,13 +44,23 @@ fn forget(of: &Type, value: &mut Value, before: &Value, is_due: Decide<'_>) {
             forget_in(&field.shape, member, earlier, is_due);
         } else if is_due(before.as_object().map(|_| earlier)) {
             *member = Value::Null;
+            dropped |= field.presence != Presence::Always;
         }
+    }
+    if dropped {
+        let is_optional = |key: &str| of.field(key).is_some_and(|(_, field)| field.presence == Presence::Pointer);
+        map.retain(|key, member| !member.is_null() || !is_optional(key));
     }
 }
 
-/// Returns whether a member is written as `null` because it is empty.
+/// Returns whether storage does not keep a member: a list or map that is written as `null` because it is empty, or
+/// neither of the things that the place of a schema can hold.
 pub(super) fn is_forgotten(field: &Field, value: &Value) -> bool {
-    field.presence == Presence::Always && matches!(field.shape, Shape::List(_) | Shape::Map(_)) && is_empty(value)
+    match &field.shape {
+        Shape::List(_) | Shape::Map(_) => field.presence == Presence::Always && is_empty(value),
+        Shape::Any(kind) => kind.holds_schemas() && value.is_null(),
+        _ => false,
+    }
 }
 
 fn forget_in(shape: &Shape, value: &mut Value, before: &Value, is_due: Decide<'_>) {
@@ -61,6 +74,15 @@ fn forget_in(shape: &Shape, value: &mut Value, before: &Value, is_due: Decide<'_
         (Shape::Map(map), Value::Object(members)) if holds_structs(&map.value) => {
             members.iter_mut().for_each(|(key, member)| forget_in(&map.value, member, before.at(&[key]), is_due));
         }
+        (Shape::Any(kind), value) if kind.holds_schemas() => {
+            let Some(of) = catalogue::json_schema() else { return };
+            match value {
+                Value::Array(items) => {
+                    items.iter_mut().enumerate().for_each(|(at, item)| forget(of, item, item_of(before, at), is_due));
+                }
+                value => forget(of, value, before, is_due),
+            }
+        }
         _ => {}
     }
 }
@@ -70,6 +92,7 @@ mod tests {
     use super::*;
     use crate::catalogue;
     use crate::conform::conform;
+    use crate::json;
     use crate::value;
 
     #[test]
@@ -97,5 +120,41 @@ mod tests {
         let mut stored = empty;
         forget_empty(&role.of, &mut stored, &one);
         assert_eq!(stored, nil);
+    }
+
+    #[test]
+    fn schemas_in_schemas_are_conformed_and_other_values_dropped() {
+        let schema = catalogue::json_schema().unwrap();
+        let conformed = |value: Value| {
+            let mut value = value;
+            conform(schema, &mut value).map(|unknown| (unknown, value)).map_err(|error| error.to_string())
+        };
+        let (unknown, inner) = conformed(value!({"items": {"type": "string", "zz": 1, "required": []}})).unwrap();
+        assert_eq!((unknown, inner), (Vec::new(), value!({"items": {"type": "string"}})));
+        let wrong = conformed(value!({"additionalProperties": {"x-kubernetes-validations": [{"rule": true}]}}));
+        let place = "JSONSchemaProps.additionalProperties.x-kubernetes-validations.rule";
+        assert_eq!(wrong, Err(format!("json: cannot unmarshal bool into Go struct field {place} of type string")));
+        let (_, mut neither) = conformed(value!({"items": {"items": 1}})).unwrap();
+        assert_eq!(neither, value!({"items": {"items": null}}));
+        forget_empty(schema, &mut neither, &Value::Null);
+        assert_eq!(neither, value!({"items": {}}));
+    }
+
+    #[test]
+    fn nested_schemas_take_time_in_proportion_to_their_size() {
+        let schema = catalogue::json_schema().unwrap();
+        let mut stated = json::parse_tracking(br#"{"items":{"maxLength":1e2}}"#).unwrap().value;
+        let why = conform(schema, &mut stated).unwrap_err().to_string();
+        assert!(why.starts_with("json: cannot unmarshal number 1e2 into"), "{why}");
+        // Unknown fields are dropped, without their paths.
+        let mut members = value!({});
+        (0..20_000).for_each(|at| members.set_at(&[&format!("k{at}")], value!({"items": {"z": 1}})));
+        let mut value = value!({});
+        value.set_at(&["properties", &"x".repeat(1_000_000), "properties"], members);
+        assert_eq!(conform(schema, &mut value), Ok(Vec::new()));
+        // The deepest nesting that a body can have, in a test's small stack.
+        let deep = |levels: usize| format!("{}{{}}{}", "{\"items\":".repeat(levels), "}".repeat(levels));
+        let mut value = json::parse(deep(json::DEPTH_MAX - 1).as_bytes()).unwrap();
+        assert_eq!(conform(schema, &mut value), Ok(Vec::new()));
     }
 }

@@ -13,10 +13,11 @@ pub use scalar::go_type;
 
 use self::emptiness::is_forgotten;
 use self::place::{Place, Step};
-use self::scalar::{mismatch, scalar};
+use self::scalar::{mismatch, scalar, schema_place};
+use crate::catalogue;
 use crate::complaints::Complaints;
 use crate::quantity;
-use crate::schema::{Field, List, Map as MapShape, Presence, Shape, Type};
+use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Ref, Shape, Text, Type};
 use crate::time;
 use crate::value::{Map, Str, Value};
 
@@ -61,12 +62,12 @@ pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
 
 /// The same as [`conform`], for a value that was made from a conformed one: parts that both share are skipped.
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
-    let mut walk = Walk { unknown: Complaints::default(), first: None };
+    let mut walk = Walk { unknown: Some(Complaints::default()), first: None };
     let root = Place { parent: None, step: Step::Root };
     walk.structure(of, value, before, &root)?;
     match walk.first {
         Some(error) => Err(error),
-        None => Ok(walk.unknown.into_vec()),
+        None => Ok(walk.unknown.map(Complaints::into_vec).unwrap_or_default()),
     }
 }
 
@@ -84,7 +85,8 @@ pub fn zero(of: &Type) -> Value {
 }
 
 struct Walk {
-    unknown: Complaints,
+    /// The paths of unknown fields; `None` if nobody asks for them.
+    unknown: Option<Complaints>,
     /// The first error that does not end the walk.
     first: Option<Error>,
 }
@@ -108,11 +110,11 @@ impl Walk {
                 return true;
             }
             let Some(at) = position(of, key, next) else {
-                if !self.unknown.is_full() {
+                if let Some(unknown) = self.unknown.as_mut().filter(|unknown| !unknown.is_full()) {
                     let here = Place { parent: Some(place), step: Step::Key(key) };
                     let mut path = String::new();
                     here.path(&mut path);
-                    self.unknown.add(path);
+                    unknown.add(path);
                 }
                 return false;
             };
@@ -160,8 +162,9 @@ impl Walk {
         let conformed = self.shape(&field.shape, value, before, place)?;
         Ok(match field.presence {
             Presence::OmitEmpty => (!is_empty(value)).then_some(conformed),
-            Presence::Always => Some(conformed && !is_forgotten(field, value)),
-            Presence::Pointer | Presence::AlwaysPointer => Some(conformed),
+            Presence::Always | Presence::Pointer | Presence::AlwaysPointer => {
+                Some(conformed && !is_forgotten(field, value))
+            }
         })
     }
 
@@ -170,6 +173,7 @@ impl Walk {
             Shape::Struct(of) => return self.structure(of, value, before, place),
             Shape::List(list) => return self.list((list, shape), value, before, place),
             Shape::Map(map) => return self.map((map, shape), value, before, place),
+            Shape::Any(kind) if kind.holds_schemas() => return nested_schema(*kind, value, before, place),
             _ => {}
         }
         match scalar(shape, value, place) {
@@ -196,16 +200,27 @@ impl Walk {
         let Value::Array(items) = value else {
             return self.go_on(mismatch(value, place, || go_type(shape)));
         };
+        self.items(&list.item, list.pointer_items, items, before, place)
+    }
+
+    fn items(
+        &mut self,
+        shape: &Shape,
+        are_pointers: bool,
+        items: &mut [Value],
+        before: &Value,
+        place: &Place<'_>,
+    ) -> Result<bool, Error> {
         let mut conformed = true;
         for (index, item) in items.iter_mut().enumerate() {
             if item.is_null() {
-                if !list.pointer_items {
-                    *item = zero_of(&list.item);
+                if !are_pointers {
+                    *item = zero_of(shape);
                 }
                 continue;
             }
             let here = Place { parent: Some(place), step: Step::Index(index) };
-            conformed &= self.shape(&list.item, item, item_of(before, index), &here)?;
+            conformed &= self.shape(shape, item, item_of(before, index), &here)?;
         }
         Ok(conformed)
     }
@@ -239,6 +254,28 @@ impl Walk {
         members.sort();
         Ok(conformed)
     }
+}
+
+/// Conforms a schema inside a schema. A decoder of its own reads it: that decoder drops unknown fields without a word,
+/// and its first error ends the decoding.
+fn nested_schema(kind: AnyKind, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
+    let place = Place { parent: Some(place), step: Step::Decoder };
+    schema_place(kind, value)?;
+    let Some(of) = catalogue::json_schema() else { return Ok(true) };
+    let mut walk = Walk { unknown: None, first: None };
+    let conformed = match value {
+        Value::Array(items) => {
+            let item = if kind == AnyKind::SchemaOrStrings {
+                Shape::String { named: Text::default() }
+            } else {
+                Shape::Struct(Ref::Static(of))
+            };
+            walk.items(&item, false, items, before, &place)?
+        }
+        Value::Object(_) => walk.structure(of, value, before, &place)?,
+        _ => true,
+    };
+    walk.first.map_or(Ok(conformed), Err)
 }
 
 /// Adds the fields that are always there and whose bits are not in `seen`; `next` follows the last member's field.

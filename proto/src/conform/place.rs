@@ -16,6 +16,8 @@ pub(super) enum Step<'a> {
     Field(&'a Type, &'a str),
     Index(usize),
     Key(&'a str),
+    /// From here on, a decoder of the field's own type reads the value.
+    Decoder,
 }
 
 impl Place<'_> {
@@ -25,7 +27,7 @@ impl Place<'_> {
             parent.path(out);
         }
         match self.step {
-            Step::Root => {}
+            Step::Root | Step::Decoder => {}
             Step::Field(_, name) | Step::Key(name) => {
                 if !out.is_empty() {
                     out.push('.');
@@ -56,13 +58,19 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the struct that contains the innermost field.
+    /// Returns the struct of the innermost field. Inside a value with a decoder of its own, that is the struct of the
+    /// field that the outermost such decoder reads.
     fn owner(&self) -> Option<&str> {
-        match self.step {
-            Step::Field(owner, _) => Some(&owner.name),
-            Step::Root => None,
-            _ => self.parent.and_then(Place::owner),
+        let (mut owner, mut place) = (None, Some(self));
+        while let Some(here) = place {
+            match here.step {
+                Step::Decoder => owner = None,
+                Step::Field(of, _) => owner = owner.or(Some(&*of.name)),
+                _ => {}
+            }
+            place = here.parent;
         }
+        owner
     }
 
     /// Returns the name of the place in type errors.

@@ -182,15 +182,20 @@ fn free_form(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
             _ => Ok(()),
         },
         AnyKind::RawExtension | AnyKind::FieldsV1 => Ok(()),
-        AnyKind::SchemaOrBool => match value {
-            Value::Object(_) | Value::Bool(_) => Ok(()),
-            _ => Err(Error::SchemaOrBool),
-        },
-        AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => {
-            if !matches!(value, Value::Object(_) | Value::Array(_)) {
-                // Go's decoder reads any other value as neither of the two.
-                *value = Value::Null;
-            }
+        AnyKind::SchemaOrBool | AnyKind::SchemaOrArray | AnyKind::SchemaOrStrings => schema_place(kind, value),
+    }
+}
+
+/// Checks what stands in the place of a schema.
+pub(super) fn schema_place(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
+    match (kind, &*value) {
+        // The caller refuses what nests too deep.
+        (_, Value::Object(_) | Value::Hole(Hole::Deep)) | (AnyKind::SchemaOrBool, Value::Bool(_)) => Ok(()),
+        (AnyKind::SchemaOrBool, _) => Err(Error::SchemaOrBool),
+        (_, Value::Array(_)) => Ok(()),
+        _ => {
+            // Go's decoder reads any other value as neither of the two.
+            *value = Value::Null;
             Ok(())
         }
     }

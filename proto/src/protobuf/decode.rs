@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use super::wire::{self, Reader, Tag};
-use super::{DEPTH_MAX, Error, SCHEMA, scalar};
+use super::{DEPTH_MAX, Error, scalar};
+use crate::catalogue;
 use crate::conform;
 use crate::json;
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
@@ -238,7 +239,7 @@ fn boxed(list: &List, bytes: &[u8], name: &str, before: Value, depth: usize) -> 
 
 fn free_form(kind: AnyKind, bytes: &[u8], depth: usize) -> Result<Value, Error> {
     let (mut first, mut flag, mut second) = (Value::Null, false, Vec::new());
-    let schema = |bytes| SCHEMA.map_or(Ok(Value::Null), |of| message(of, bytes, Value::Null, depth));
+    let schema = |bytes| catalogue::json_schema().map_or(Ok(Value::Null), |of| message(of, bytes, Value::Null, depth));
     scalar::fields(bytes, "JSON", |tag, reader| {
         match (kind, tag.number) {
             (AnyKind::SchemaOrBool, 1) => {

@@ -4,7 +4,8 @@ use super::forward::{self, Room};
 use super::source::Source;
 use super::tape::Index;
 use super::wire::{self, Writer};
-use super::{Error, SCHEMA, WRITE_DEPTH_MAX, scalar};
+use super::{Error, WRITE_DEPTH_MAX, scalar};
+use crate::catalogue;
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
 use crate::value::Value;
 
@@ -208,7 +209,7 @@ impl Encoder<'_> {
     }
 
     fn schema<'s, S: Source<'s>>(&mut self, number: u32, value: S) {
-        if let Some(of) = *SCHEMA {
+        if let Some(of) = catalogue::json_schema() {
             let mark = self.out.written();
             self.message(of, Some(value));
             self.out.close(number, mark);

@@ -20,10 +20,6 @@ pub use envelope::{
     write_tail,
 };
 
-use std::sync::LazyLock;
-
-use crate::schema::Type;
-
 /// How deep messages that are read may nest, since trees are walked by recursion. In JSON, where lists and maps are
 /// levels as well, they nest at most twice as deep, and a few levels more.
 pub const DEPTH_MAX: usize = 256;
@@ -100,11 +96,6 @@ pub enum Error {
     )]
     JsonOnly(String),
 }
-
-/// The type of JSON schemas, to which their free-form fields refer.
-static SCHEMA: LazyLock<Option<&'static Type>> = LazyLock::new(|| {
-    crate::catalogue::type_by_openapi("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
-});
 
 #[cfg(test)]
 mod sample;

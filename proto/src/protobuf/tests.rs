@@ -4,6 +4,7 @@ use super::sample::{Random, sample};
 use super::*;
 use crate::catalogue;
 use crate::conform;
+use crate::schema::Type;
 use crate::value;
 use crate::value::{Map, Value};
 

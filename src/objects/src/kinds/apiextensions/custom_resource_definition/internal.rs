@@ -88,9 +88,13 @@ pub fn schema_shown(schema: &Value) -> String {
     text(&internal(schema))
 }
 
-/// Formats the value of `items` for messages.
+/// Formats the value of `items`, which is present, for messages.
 pub fn items_shown(items: &Value) -> String {
-    text(&shaped(items, SchemaOrSchemas))
+    text(&schema_or_schemas(items))
+}
+
+fn schema_or_schemas(items: &Value) -> Value {
+    value!({"Schema": (internal(items)), "JSONSchemas": (list(items, internal))})
 }
 
 /// Converts a schema to its internal form.
@@ -131,7 +135,7 @@ fn shaped(value: &Value, form: Form) -> Value {
         Schema => internal(value),
         Schemas => list(value, internal),
         Named => map(value, internal),
-        SchemaOrSchemas => value!({"Schema": (internal(value)), "JSONSchemas": (list(value, internal))}),
+        SchemaOrSchemas => schema_or_schemas(value),
         SchemaOrFlag => value!({"Allows": (value.as_bool().unwrap_or(true)), "Schema": (internal(value))}),
         SchemasOrTexts => {
             map(value, |value| value!({"Schema": (internal(value)), "Property": (list(value, Value::clone))}))

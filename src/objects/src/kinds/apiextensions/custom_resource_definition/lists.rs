@@ -71,7 +71,8 @@ fn validate_map_list(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     let place = path.child("items");
     let Some(items) = parts::items(schema) else {
-        if parts::has(schema, "items") {
+        // Something that is no schema counts as present.
+        if schema.get("items").is_some() {
             let shown = internal::items_shown(schema.at(&["items"]));
             let why = "must only have a single schema if x-kubernetes-list-type is map";
             errors.push(ErrorKind::Invalid, &place, shown, why);
