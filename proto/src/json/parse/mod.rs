@@ -58,6 +58,7 @@ fn quoted(character: char) -> String {
     match character {
         '\'' => r"'\''".to_owned(),
         '"' => "'\"'".to_owned(),
+        '\\' => r"'\\'".to_owned(),
         '\n' => r"'\n'".to_owned(),
         '\r' => r"'\r'".to_owned(),
         '\t' => r"'\t'".to_owned(),
@@ -355,11 +356,14 @@ impl<'a> Parser<'a> {
         self.bytes.get(self.at).copied().ok_or(Error::UnexpectedEnd)
     }
 
+    /// Returns the next byte of a word, a number or an escape. Go puts a space behind the end of the input, and names
+    /// that space if such a token is cut off.
+    fn peek_in_token(&self) -> u8 {
+        self.bytes.get(self.at).copied().unwrap_or(b' ')
+    }
+
     fn invalid(&self, context: &'static str) -> Error {
         // For a character of several bytes Go names the first byte.
-        match self.bytes.get(self.at) {
-            Some(&byte) => Error::InvalidCharacter { character: char::from(byte), context, offset: self.at },
-            None => Error::UnexpectedEnd,
-        }
+        Error::InvalidCharacter { character: char::from(self.peek_in_token()), context, offset: self.at }
     }
 }

@@ -8,7 +8,7 @@ impl Parser<'_> {
     pub(super) fn literal(&mut self, word: &'static str, context: &'static str, value: Value) -> Result<Value, Error> {
         // Go names the letter that it expected. The first three words cover every position that differs.
         for (n, expected) in word.bytes().enumerate() {
-            if self.peek()? != expected {
+            if self.peek_in_token() != expected {
                 return Err(self.invalid(if n == 1 { context } else { literal_context(word, n) }));
             }
             self.at += 1;
@@ -52,7 +52,7 @@ impl Parser<'_> {
 
     /// Reads what follows a backslash.
     fn escape(&mut self) -> Result<char, Error> {
-        let character = match self.peek()? {
+        let character = match self.peek_in_token() {
             b'"' => '"',
             b'\\' => '\\',
             b'/' => '/',
@@ -90,7 +90,7 @@ impl Parser<'_> {
     fn hex4(&mut self) -> Result<u32, Error> {
         let mut code = 0;
         for _ in 0..4 {
-            let digit = (self.peek()? as char)
+            let digit = (self.peek_in_token() as char)
                 .to_digit(16)
                 .ok_or_else(|| self.invalid(r"in \u hexadecimal character escape"))?;
             code = code * 16 + digit;
@@ -105,7 +105,7 @@ impl Parser<'_> {
         if self.bytes[self.at] == b'-' {
             self.at += 1;
         }
-        match self.peek()? {
+        match self.peek_in_token() {
             b'0' => self.at += 1,
             b'1'..=b'9' => self.digits(),
             _ => return Err(self.invalid("in numeric literal")),
@@ -113,7 +113,7 @@ impl Parser<'_> {
         if self.bytes.get(self.at) == Some(&b'.') {
             whole = false;
             self.at += 1;
-            if !self.peek()?.is_ascii_digit() {
+            if !self.peek_in_token().is_ascii_digit() {
                 return Err(self.invalid("after decimal point in numeric literal"));
             }
             self.digits();
@@ -121,10 +121,10 @@ impl Parser<'_> {
         if let Some(b'e' | b'E') = self.bytes.get(self.at) {
             whole = false;
             self.at += 1;
-            if let b'+' | b'-' = self.peek()? {
+            if let b'+' | b'-' = self.peek_in_token() {
                 self.at += 1;
             }
-            if !self.peek()?.is_ascii_digit() {
+            if !self.peek_in_token().is_ascii_digit() {
                 return Err(self.invalid("in exponent of numeric literal"));
             }
             self.digits();
