@@ -222,7 +222,7 @@ fn show(value: &Value<'_>, out: &mut String) {
             show(value, out);
             out.push(')');
         }
-        Value::Timestamp(time) => out.push_str(&crate::library::standard::timestamp_text(*time)),
+        Value::Timestamp(time) => out.push_str(&time.to_string()),
         Value::Duration(span) => out.push_str(&crate::library::standard::duration_text(*span)),
         Value::Bytes(bytes) => out.push_str(&String::from_utf8_lossy(bytes)),
         Value::List(list) => {

@@ -1,17 +1,23 @@
 //! Timestamps and durations.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// A point in time: seconds since 1970 in UTC, and nanoseconds on top.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// It remembers the offset at which it was written, as Go's times do. Only its text shows that offset; comparisons
+/// ignore it.
+#[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     seconds: i64,
     nanos: u32,
+    minutes_east: i16,
 }
 
 impl Timestamp {
     /// The first second of year 1, which Go calls the zero time.
-    pub const ZERO: Self = Self { seconds: -62_135_596_800, nanos: 0 };
+    pub const ZERO: Self = Self { seconds: -62_135_596_800, nanos: 0, minutes_east: 0 };
     /// The last second that a timestamp may have: the end of year 9999.
     pub const SECONDS_MAX: i64 = 253_402_300_799;
     /// The first second that a timestamp may have: the beginning of year 1.
@@ -20,7 +26,18 @@ impl Timestamp {
     /// Returns the time of seconds since 1970 and nanoseconds, which carry over.
     pub const fn new(seconds: i64, nanos: i64) -> Self {
         let carried = seconds.saturating_add(nanos.div_euclid(1_000_000_000));
-        Self { seconds: carried, nanos: nanos.rem_euclid(1_000_000_000) as u32 }
+        Self { seconds: carried, nanos: nanos.rem_euclid(1_000_000_000) as u32, minutes_east: 0 }
+    }
+
+    /// Returns the same time, shown at this many minutes ahead of UTC.
+    #[must_use]
+    pub const fn at_offset(self, minutes_east: i16) -> Self {
+        Self { minutes_east, ..self }
+    }
+
+    /// Returns how many minutes ahead of UTC it is shown.
+    pub const fn minutes_east(self) -> i16 {
+        self.minutes_east
     }
 
     /// Returns the seconds since 1970, rounded down.
@@ -55,18 +72,49 @@ impl Duration {
     }
 }
 
-/// In RFC 3339, in UTC, without zeros at the end of the fraction.
+impl PartialEq for Timestamp {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Timestamp {}
+
+impl PartialOrd for Timestamp {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timestamp {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.seconds, self.nanos).cmp(&(other.seconds, other.nanos))
+    }
+}
+
+impl Hash for Timestamp {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.seconds, self.nanos).hash(state);
+    }
+}
+
+/// In RFC 3339, at its offset, without zeros at the end of the fraction.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAY: i64 = 86_400;
-        let (days, second) = (self.seconds.div_euclid(DAY), self.seconds.rem_euclid(DAY));
+        let local = self.seconds.saturating_add(i64::from(self.minutes_east) * 60);
+        let (days, second) = (local.div_euclid(DAY), local.rem_euclid(DAY));
         let (year, month, day) = date(days);
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
         if self.nanos > 0 {
             write!(f, ".{}", format!("{:09}", self.nanos).trim_end_matches('0'))?;
         }
-        f.write_str("Z")
+        let (sign, offset) = (if self.minutes_east < 0 { '-' } else { '+' }, self.minutes_east.unsigned_abs());
+        match offset {
+            0 => f.write_str("Z"),
+            offset => write!(f, "{sign}{:02}:{:02}", offset / 60, offset % 60),
+        }
     }
 }
 

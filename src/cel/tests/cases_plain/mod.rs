@@ -209,7 +209,7 @@ fn shown(value: &Value<'_>) -> Json {
 }
 
 fn time_text(time: Timestamp) -> String {
-    flotilla_cel::library::standard::timestamp_text(time)
+    time.at_offset(0).to_string()
 }
 
 fn span_text(span: Duration) -> String {

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flotilla_cel::library::standard::{duration_text, timestamp_text};
+use flotilla_cel::library::standard::duration_text;
 use flotilla_cel::value::{Map, Tree, Value};
 use flotilla_cel::with_room;
 use flotilla_proto::json::DEPTH_MAX;
@@ -162,7 +162,7 @@ fn node(value: &Value<'_>, as_json: bool, room: &mut Room) -> Result<Tree, Strin
             room.take(bytes.len())?;
             STANDARD.encode(bytes).into()
         }
-        Value::Timestamp(time) => timestamp_text(*time).into(),
+        Value::Timestamp(time) => time.at_offset(0).to_string().into(),
         Value::Duration(span) => duration_text(*span).into(),
         Value::List(list) => room.below(|room| {
             let items = list.iter().map(|item| node(&item.map_err(|error| error.to_string())?, as_json, room));

@@ -116,7 +116,8 @@ fn add<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn later<'a>(time: Timestamp, nanos: i64) -> Outcome<Value<'a>> {
     let seconds = time.seconds().checked_add(nanos.div_euclid(1_000_000_000)).ok_or(INT_OVERFLOW)?;
-    let later = Timestamp::new(seconds, i64::from(time.nanos()) + nanos.rem_euclid(1_000_000_000));
+    let later = Timestamp::new(seconds, i64::from(time.nanos()) + nanos.rem_euclid(1_000_000_000))
+        .at_offset(time.minutes_east());
     if later.is_in_range() { Ok(Value::Timestamp(later)) } else { Err(Error::new("timestamp overflow")) }
 }
 

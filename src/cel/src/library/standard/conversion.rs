@@ -69,7 +69,7 @@ fn to_text(value: &Value<'_>) -> Outcome<Option<String>> {
             Ok(text) => text.to_owned(),
             Err(_) => return Err(Error::new("invalid UTF-8 in bytes, cannot convert to string")),
         },
-        Value::Timestamp(time) => timestamp_text(*time),
+        Value::Timestamp(time) => time.to_string(),
         Value::Duration(span) => duration_text(*span),
         Value::Type(of) => of.runtime_name().to_owned(),
         _ => return Ok(None),
@@ -160,30 +160,6 @@ fn read_amount(text: &str) -> Option<(u64, &str)> {
     Some((amount, rest))
 }
 
-/// Formats a time by RFC 3339, in UTC, with as many fractional digits as it has.
-pub fn timestamp_text(time: Timestamp) -> String {
-    let (days, of_day) = (time.seconds().div_euclid(86_400), time.seconds().rem_euclid(86_400));
-    let (year, month, day) = civil(days);
-    let (hours, minutes, seconds) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    let fraction = match time.nanos() {
-        0 => String::new(),
-        nanos => format!(".{nanos:09}").trim_end_matches('0').to_owned(),
-    };
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z")
-}
-
-/// Returns the date of a day, counted from 1970 (Hinnant's algorithm).
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day = days.rem_euclid(146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, of_year - (153 * shifted + 2) / 5 + 1)
-}
-
 /// Returns the day of a date, counted from 1970.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
@@ -221,7 +197,8 @@ pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
         return None;
     }
     let of_day = hours * 3600 + minutes * 60 + seconds;
-    Some(Timestamp::new(days(year, month, day) * 86_400 + of_day - offset, nanos))
+    let time = Timestamp::new(days(year, month, day) * 86_400 + of_day - offset, nanos);
+    Some(time.at_offset((offset / 60) as i16))
 }
 
 fn take(rest: &mut &str, what: &str) -> Option<()> {

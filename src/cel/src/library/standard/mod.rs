@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::functions::{Call, Library, Native, Overload, Since};
 use crate::value::Value;
 
-pub use conversion::{convert, duration_text, parse_duration, parse_timestamp, timestamp_text};
+pub use conversion::{convert, duration_text, parse_duration, parse_timestamp};
 
 /// Operators of logic, equality and presence.
 pub static LOGIC: Library = Library { name: "standard", since: Since::Always, functions: logic::FUNCTIONS };
