@@ -23,7 +23,8 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Page> {
         warn_of_dependents(served, options, caller);
-        let mut page = self.list(served, namespace, listing).await?;
+        let listing = listing.of_deletion(served, namespace);
+        let mut page = self.list(served, namespace, &listing).await?;
         let objects = page.read_all().await?;
         let options = &DeleteOptions { is_of_collection: true, ..options.clone() };
         let asker = &Caller { warnings: Vec::new(), annotations: Vec::new(), ..caller.clone() };

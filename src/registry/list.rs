@@ -217,12 +217,15 @@ impl Registry {
     /// Returns one page of a list of what this replica has, merged from all shards, before its objects are read.
     pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<UnreadPage> {
         let table = self.table(served);
-        // A limit is only a request: the reference ignores it in lists from memory at revision 0.
-        let limit = if listing.revision == "0" { 0 } else { listing.limit };
+        // A limit is only a request: the reference ignores it in lists from memory at revision 0. It keeps no events in
+        // memory.
+        let is_event = served.resource.name == "events" && matches!(served.group(), "" | "events.k8s.io");
+        let is_unlimited = listing.revision == "0" && !is_event;
+        let limit = if is_unlimited { 0 } else { listing.limit };
         let token = token(served, listing)?;
         let snapshot = match &token {
             Some(token) => snapshot_of(&table, token)?,
-            None => snapshot(&table, listing)?,
+            None => snapshot(&table, listing, listing.names_one(served, namespace))?,
         };
         let selection = listing.selection.clone();
         let scope = listing.scope(namespace);
@@ -231,14 +234,16 @@ impl Registry {
     }
 }
 
-fn snapshot(table: &Table, listing: &Listing) -> ApiResult<Snapshot> {
+/// Returns the state to list. With a limit, a revision names the state; but a list of one object ignores its limit.
+fn snapshot(table: &Table, listing: &Listing, is_of_one: bool) -> ApiResult<Snapshot> {
     let revision = listing.wanted()?;
-    let exactly = listing.revision_match == "Exact" || (listing.revision_match.is_empty() && listing.limit > 0);
+    let in_pages = listing.limit > 0 && !is_of_one;
+    let exactly = listing.revision_match == "Exact" || (listing.revision_match.is_empty() && in_pages);
     if revision == 0 || !exactly {
         return Ok(table.snapshot());
     }
     read::snapshot_at(table, Revision::new(revision)).map_err(|error| match error {
-        SnapshotError::Compacted(compacted) => too_old(revision, compacted),
+        SnapshotError::Compacted(_) => too_old(),
         SnapshotError::Future(future) => read::too_large(revision, future.current),
     })
 }
@@ -390,8 +395,8 @@ fn namespace_excluded(namespace: &str, selection: &Selection) -> bool {
     !namespace.is_empty() && selection.exact_field("metadata.namespace").is_some_and(|wanted| wanted != namespace)
 }
 
-fn too_old(revision: u64, compacted: Compacted) -> ApiError {
-    ApiError::expired(format!("The provided resource version {revision} is too old, the oldest is {}", compacted.floor))
+fn too_old() -> ApiError {
+    ApiError::expired("The resourceVersion for the provided list is too old.")
 }
 
 fn expired(compacted: Compacted) -> ApiError {

@@ -37,6 +37,24 @@ impl Listing {
         self.token.is_empty() && self.revision.is_empty()
     }
 
+    /// Returns whether a selector names the only object that can be selected. As in the reference, only the namespace
+    /// of the path counts, not one that a selector demands.
+    pub fn names_one(&self, served: &Served, namespace: &str) -> bool {
+        let is_named = self.selection.exact_field("metadata.name").is_some();
+        is_named && (!namespace.is_empty() || !served.resource.namespaced)
+    }
+
+    /// Returns the options by which a deletion of a collection lists its objects. As in the reference, which reads the
+    /// collection in pages, a revision names the state to delete, unless only one object is asked for.
+    pub fn of_deletion(&self, served: &Served, namespace: &str) -> Self {
+        let mut listing = self.clone();
+        let states_revision = !matches!(listing.revision.as_str(), "" | "0");
+        if listing.revision_match.is_empty() && states_revision && !self.names_one(served, namespace) {
+            listing.revision_match = "Exact".to_owned();
+        }
+        listing
+    }
+
     /// Reads and checks the options of a list or watch.
     pub fn read(query: &Query<'_>, served: &Served, watch: bool) -> ApiResult<Self> {
         let watch = watch || query.flag("watch").unwrap_or(false);

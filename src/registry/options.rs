@@ -259,5 +259,11 @@ fn query_options(query: &Query<'_>) -> ApiResult<Value> {
     if let Some(policy) = query.get("propagationPolicy") {
         options.set_at(&["propagationPolicy"], policy);
     }
+    for precondition in ["uid", "resourceVersion"] {
+        let stated = query.text(precondition);
+        if !stated.is_empty() {
+            options.set_at(&["preconditions", precondition], stated);
+        }
+    }
     Ok(options)
 }

@@ -60,7 +60,10 @@ impl FieldSelector {
             };
             let value =
                 unescape(value).map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
-            requirements.push(FieldRequirement { field: field.into(), operator, value });
+            // As in the reference, a requirement without field and value demands nothing, even with `!=`.
+            if !field.is_empty() || !value.is_empty() {
+                requirements.push(FieldRequirement { field: field.into(), operator, value });
+            }
         }
         Ok(Self(requirements))
     }
