@@ -5,6 +5,7 @@ use flotilla_proto::value::Value;
 use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
+use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
@@ -28,8 +29,10 @@ fn check_overhead(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
 
 fn class_of(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<Option<Value>> {
     match pod.at(&["spec", "runtimeClassName"]).as_str() {
-        Some("") => Err(ApiError::unknown("resource name may not be empty")),
-        Some(name) => write.registry.look_up("node.k8s.io", "runtimeclasses", "", name),
+        Some(name) => {
+            names::check_resource_name(name).map_err(ApiError::unknown)?;
+            write.registry.look_up("node.k8s.io", "runtimeclasses", "", name)
+        }
         None => Ok(None),
     }
 }

@@ -6,6 +6,7 @@ use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::registry::suffix;
+use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
@@ -28,13 +29,16 @@ fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
         "" => DEFAULT_ACCOUNT,
         name => name,
     };
-    let (namespace, account) = (write.target.namespace, account(write, named)?);
+    let (namespace, account) = (write.target.namespace, account(write, pod, named)?);
     admission::set_service_account(pod, namespace, &suffix(), |_| account).map_err(|why| write.refuse(pod, &why))
 }
 
 /// Looks an account up. The default account counts as present if this server does not create it.
-fn account(write: &BuiltInAttributes<'_>, name: &str) -> ApiResult<Option<Value>> {
+fn account(write: &BuiltInAttributes<'_>, pod: &Value, name: &str) -> ApiResult<Option<Value>> {
     let registry = write.registry;
+    if let Err(why) = names::check_resource_name(name) {
+        return Err(write.refuse(pod, &admission::failed_look_up(write.target.namespace, name, &why)));
+    }
     let found = registry.look_up("", "serviceaccounts", write.target.namespace, name)?;
     Ok(found.or_else(|| (name == DEFAULT_ACCOUNT && !registry.accounts_are_made).then(Value::object)))
 }
@@ -55,7 +59,7 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
         let name = pod.str_at(&["metadata", "name"]);
         return Err(write.refuse(pod, &format!("no service account specified for pod {namespace}/{name}")));
     }
-    let Some(account) = account(write, named)? else {
+    let Some(account) = account(write, pod, named)? else {
         return Err(write.refuse(pod, &admission::missing_account(namespace, named)));
     };
     match is_new {

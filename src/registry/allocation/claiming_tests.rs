@@ -16,7 +16,7 @@ async fn open(dir: &Scratch) -> Store {
 async fn claim(registry: &Registry, wanted: Option<u16>) -> ApiResult<Taken> {
     let decide = move |_: &mut Value, taker: &mut Taker<'_>| {
         let refused = |refusal| ApiError::bad_request(format!("{refusal}"));
-        taker.take_port(wanted).map(|_| Held::default()).map_err(refused)
+        taker.take_port(wanted.map(i64::from)).map(|_| Held::default()).map_err(refused)
     };
     registry.claim_ports(OWNER, &mut Value::Null, &decide).await
 }

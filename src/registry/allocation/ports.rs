@@ -57,12 +57,17 @@ impl NodePorts {
         Self { range, index: Arc::default(), claiming: Arc::default() }
     }
 
+    /// Returns whether the range holds a port.
+    pub(super) fn holds(&self, port: u16) -> bool {
+        (self.range.first..=self.range.last).contains(&port)
+    }
+
     /// Reserves the wanted port, or any free one for which `is_spared` is false.
     pub(super) fn reserve(&self, wanted: Option<u16>, is_spared: impl Fn(u16) -> bool) -> Result<Reservation, Refusal> {
         let mut index = self.index.lock();
         let PortRange { first, last } = self.range;
         let port = match wanted {
-            Some(port) if !(first..=last).contains(&port) => return Err(Refusal::PortOutside(first, last)),
+            Some(port) if !self.holds(port) => return Err(Refusal::PortOutside(first, last)),
             Some(port) if index.is_taken(port) => return Err(Refusal::PortTaken),
             Some(port) => port,
             None => self.any(|port| !index.is_taken(port) && !is_spared(port)).ok_or(Refusal::Full)?,

@@ -20,6 +20,8 @@ pub(super) struct Taker<'a> {
     ranges: Ranges,
     addresses: Vec<IpAddr>,
     ports: Vec<Reservation>,
+    /// Ports outside of the range, which only a dry run takes.
+    outside_ports: HashSet<i64>,
     /// Ports that other writes have claimed.
     claimed: HashSet<u16>,
     /// Whether the write asked for one of the ports in `claimed`.
@@ -42,8 +44,9 @@ impl<'a> Taker<'a> {
     pub fn new(registry: &'a Registry, dry_run: bool) -> ApiResult<Self> {
         registry.node_ports.follow(&registry.table(&*registry.services()?))?;
         let (served, ranges) = (registry.ip_addresses()?, registry.service_ranges()?);
-        let (addresses, ports, claimed) = (Vec::new(), Vec::new(), HashSet::new());
-        Ok(Self { registry, served, ranges, addresses, ports, claimed, met_claim: false, dry_run })
+        let (addresses, ports) = (Vec::new(), Vec::new());
+        let (outside_ports, claimed) = (HashSet::new(), HashSet::new());
+        Ok(Self { registry, served, ranges, addresses, ports, outside_ports, claimed, met_claim: false, dry_run })
     }
 
     /// Excludes ports that other writes have claimed.
@@ -94,15 +97,22 @@ impl Allocations for Taker<'_> {
         Ok(address)
     }
 
-    fn take_port(&mut self, wanted: Option<u16>) -> Result<u16, Refusal> {
-        let reservation = self.registry.node_ports.reserve(wanted, |port| self.claimed.contains(&port))?;
+    fn take_port(&mut self, wanted: Option<i64>) -> Result<i64, Refusal> {
+        // A number that is no port gets the answer for port 0, which is outside of every range.
+        let as_port = |number: i64| u16::try_from(number).unwrap_or(0);
+        let node_ports = &self.registry.node_ports;
+        // A dry run does not look at the range.
+        if let Some(port) = wanted.filter(|wanted| self.dry_run && !node_ports.holds(as_port(*wanted))) {
+            return if self.outside_ports.insert(port) { Ok(port) } else { Err(Refusal::PortTaken) };
+        }
+        let reservation = node_ports.reserve(wanted.map(as_port), |port| self.claimed.contains(&port))?;
         let port = reservation.port();
         if wanted.is_some() && self.claimed.contains(&port) {
             self.met_claim = true;
             return Err(Refusal::PortTaken);
         }
         self.ports.push(reservation);
-        Ok(port)
+        Ok(port.into())
     }
 }
 

@@ -163,6 +163,19 @@ pub fn path_segment_prefix(text: &str) -> Messages {
     messages
 }
 
+/// Checks the name of an object that a plugin looks up. The error says why no request can ask for the object, in the
+/// words of the reference's client.
+pub fn check_resource_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("resource name may not be empty".into());
+    }
+    let messages = path_segment(name);
+    if messages.is_empty() {
+        return Ok(());
+    }
+    Err(format!("invalid resource name {}: [{}]", quote(name), messages.join(" ")))
+}
+
 /// Name of a port (RFC 6335).
 pub fn port_name(text: &str) -> Messages {
     let mut messages = Messages::new();

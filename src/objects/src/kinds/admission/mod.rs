@@ -23,7 +23,8 @@ pub use nodes::{
 pub use priority::{check_default_class, keep_priority, set_priority};
 pub use runtime_class::{check_overhead, set_runtime_class};
 pub use service_account::{
-    check_account, check_ephemeral_containers, check_mirror_pod, is_mirror_pod, missing_account, set_service_account,
+    check_account, check_ephemeral_containers, check_mirror_pod, failed_look_up, is_mirror_pod, missing_account,
+    set_service_account,
 };
 pub use tolerations::{LostNodes, tolerate_lost_nodes};
 

@@ -60,8 +60,12 @@ pub fn set_service_account(
 
 /// Returns the reason of a refusal: there is no such account.
 pub fn missing_account(namespace: &str, name: &str) -> String {
-    let what = format!("error looking up service account {namespace}/{name}");
-    format!("{what}: serviceaccount {} not found", crate::field::quote(name))
+    failed_look_up(namespace, name, &format!("serviceaccount {} not found", crate::field::quote(name)))
+}
+
+/// Returns the reason of a refusal: the account was not found, because of `why`.
+pub fn failed_look_up(namespace: &str, name: &str, why: &str) -> String {
+    format!("error looking up service account {namespace}/{name}: {why}")
 }
 
 fn mount_token(pod: &mut Value, suffix: &str) {

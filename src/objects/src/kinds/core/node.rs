@@ -97,17 +97,17 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 fn validate_families(blocks: &[Value], all: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (mut v4, mut v6) = (false, false);
-    for block in blocks {
+    for (index, block) in blocks.iter().enumerate() {
         let text = block.as_str().unwrap_or("");
-        match addresses::Block::parse_sloppy(text) {
-            Some(block) if addresses::is_v4(block.address) => v4 = true,
-            Some(_) => v6 = true,
-            None => {
-                let why = format!("invalid CIDR[0]: <nil> (invalid CIDR address: {text})");
-                let why = format!("invalid PodCIDRs. failed to check with dual stack with error:{why}");
-                errors.push(ErrorKind::Internal, path, "", why);
-            }
-        }
+        let Some(block) = addresses::Block::parse_sloppy(text) else {
+            let why = format!("invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})");
+            let why = format!("invalid PodCIDRs. failed to check with dual stack with error:{why}");
+            errors.push(ErrorKind::Internal, path, "", why);
+            (v4, v6) = (false, false);
+            break;
+        };
+        let is_v4 = addresses::is_v4(block.address);
+        (v4, v6) = (v4 || is_v4, v6 || !is_v4);
     }
     if !(v4 && v6) || blocks.len() > 2 {
         errors.invalid(path, all, "may specify no more than one CIDR for each IP family");

@@ -195,7 +195,7 @@ fn validate_change(object: &Value, old: &Value, errors: &mut Errors) {
         let text = |value: &Value| Value::from(value.as_str().unwrap_or(""));
         if text(&beta) != text(&beta_was) {
             let path = Path::root("metadata.annotations");
-            errors.invalid(&path.key(BETA_CLASS), &text(&beta), metadata::IMMUTABLE);
+            errors.invalid(&path.child(BETA_CLASS), &text(&beta), metadata::IMMUTABLE);
         }
         if !class.is_null() && unset && (beta_was.is_null() || class == beta_was) {
             copy(&was, &mut new, &["storageClassName"]);

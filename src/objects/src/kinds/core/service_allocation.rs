@@ -3,6 +3,7 @@
 //! These functions run before the service is prepared and validated. If the write fails afterwards, the caller must
 //! release the addresses and ports that they allocated.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 
 use flotilla_proto::value::Value;
@@ -50,8 +51,8 @@ pub trait Allocations {
     fn families(&self) -> &[&'static str];
     /// Allocates the wanted address, or any free one of a family.
     fn take_address(&mut self, family: &str, wanted: Option<IpAddr>) -> Result<IpAddr, Refusal>;
-    /// Allocates the wanted node port, or any free one.
-    fn take_port(&mut self, wanted: Option<u16>) -> Result<u16, Refusal>;
+    /// Allocates the wanted node port, which can be any number, or any free one.
+    fn take_port(&mut self, wanted: Option<i64>) -> Result<i64, Refusal>;
 }
 
 /// The addresses and ports that a service holds, or that an update releases once it is stored.
@@ -140,8 +141,8 @@ fn keep_given(object: &mut Value, old: &Value) {
         }
     }
     if wants_node_ports(old) && wants_node_ports(object) {
-        let kept: Vec<i64> = {
-            let before: Vec<i64> = service_change::node_ports(old).collect();
+        let kept: HashSet<i64> = {
+            let before: HashSet<i64> = service_change::node_ports(old).collect();
             service_change::node_ports(object).filter(|port| before.contains(port)).collect()
         };
         let ports = object.get_mut("spec").and_then(|spec| spec.get_mut("ports")).and_then(Value::as_array_mut);

@@ -5,7 +5,7 @@ use super::*;
 #[derive(Default)]
 struct Pool {
     addresses: Vec<IpAddr>,
-    ports: Vec<u16>,
+    ports: Vec<i64>,
     both: bool,
 }
 
@@ -32,8 +32,8 @@ impl Allocations for Pool {
         Ok(address)
     }
 
-    fn take_port(&mut self, wanted: Option<u16>) -> Result<u16, Refusal> {
-        let port = wanted.unwrap_or(30000 + self.ports.len() as u16);
+    fn take_port(&mut self, wanted: Option<i64>) -> Result<i64, Refusal> {
+        let port = wanted.unwrap_or(30000 + self.ports.len() as i64);
         if !(30000..=32767).contains(&port) {
             return Err(Refusal::PortOutside(30000, 32767));
         }

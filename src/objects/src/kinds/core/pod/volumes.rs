@@ -199,7 +199,9 @@ fn ephemeral(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut other = HashSet::new();
     for (key, value) in members.as_object().into_iter().flat_map(|members| members.iter()) {
         if !matches!(key, "annotations" | "labels") && !value.is_null() && other.insert(key) {
-            errors.forbidden(&metadata.child(key), "cannot be set");
+            // The reference derives this name from that of the Go field.
+            let shown = if key == "uid" { "uID" } else { key };
+            errors.forbidden(&metadata.child(shown), "cannot be set");
         }
     }
     crate::kinds::core::persistent_volume_claim::validate_spec(
