@@ -11,7 +11,8 @@
 //! [`validate_update`](crate::schemas::ratchet::validate_update) or
 //! [`validate_status_update`](crate::schemas::ratchet::validate_status_update), and last by its
 //! [`rules`](crate::schemas::rules) in CEL. The result of an apply skips the decoding steps: it is only defaulted and
-//! checked.
+//! checked. A stored object is read by the present schema of its version: pruned, defaulted, and freed of nulls that
+//! the schema does not allow.
 
 mod definition;
 mod follow;

@@ -146,7 +146,8 @@ impl Custom {
         Ok(shown)
     }
 
-    /// Reads a stored object in the version in which it was stored, by the present schema of that version.
+    /// Reads a stored object in the version in which it was stored, by the present schema of that version: keeps
+    /// only its fields, sets its defaults, and drops nulls that it does not allow.
     ///
     /// # Errors
     /// 500 and 413, as for [`Custom::show`].
@@ -157,6 +158,7 @@ impl Custom {
         })?;
         prune(&stored.schema, &mut object, true);
         default(&stored.schema, &mut object).map_err(overgrown)?;
+        drop_nulls(&stored.schema, &mut object);
         Ok(object)
     }
 
@@ -195,7 +197,8 @@ impl Custom {
         is_same
     }
 
-    /// Converts an object of this version to the stored version. Drops fields that the stored version does not have.
+    /// Converts an object of this version to the stored version. Drops fields that the stored version does not have,
+    /// and nulls that it does not allow.
     ///
     /// # Errors
     /// 503 if the conversion by webhook was not fetched before.
@@ -318,12 +321,14 @@ fn overgrown(why: Overgrown) -> ApiError {
     ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: {why}"))
 }
 
-/// Converts an object to another version by changing `apiVersion` and dropping fields that the version does not have.
+/// Converts an object to another version by changing `apiVersion` and dropping fields that the version does not have,
+/// and nulls that it does not allow.
 fn translate(object: &mut Value, to: &Version) {
     let api_version = to.api_version();
     if object.str_at(&["apiVersion"]) != api_version {
         object.set_at(&["apiVersion"], api_version);
         prune(&to.schema, object, true);
+        drop_nulls(&to.schema, object);
     }
 }
 

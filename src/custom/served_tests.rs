@@ -71,7 +71,7 @@ fn a_sent_object_is_read_by_the_version_that_it_states() {
 }
 
 #[test]
-fn only_sent_objects_lose_null_values() {
+fn sent_and_shown_objects_lose_null_values_and_merged_ones_keep_them() {
     let of = &versions()[1];
     let mut sent = thing("v2", value!({"a": null, "two": null}));
     of.conform(&mut sent).unwrap();
@@ -79,4 +79,6 @@ fn only_sent_objects_lose_null_values() {
     let mut merged = thing("v2", value!({"a": null, "two": null}));
     of.default(&mut merged).unwrap();
     assert_eq!(merged.at(&["spec"]), &value!({"a": null, "two": 2}));
+    assert_eq!(of.show(merged).unwrap().at(&["spec"]), &value!({"two": 2}));
+    assert_eq!(of.show(thing("v1", value!({"a": null}))).unwrap().at(&["spec"]), &value!({}));
 }

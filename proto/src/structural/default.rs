@@ -16,8 +16,8 @@ pub fn default(schema: &Structural, value: &mut Value) -> Result<(), Overgrown> 
 }
 
 /// Drops the members that are `null` where that is not a valid value and there is no default; items of lists stay. This
-/// is part of decoding, so that clients may send `null` for absence. The result of an apply keeps such members. Objects
-/// without such members are not changed.
+/// is part of decoding, so that clients may send `null` for absence. The result of an apply keeps such members until it
+/// is read from storage, or converted to another version. Objects without such members are not changed.
 pub fn drop_nulls(schema: &Structural, value: &mut Value) {
     if holds(schema, value, &has_nulls) {
         drop_below(schema, value);
@@ -29,12 +29,13 @@ fn is_absent(schema: &Structural, value: &Value) -> bool {
     value.is_null() && !schema.nullable
 }
 
-/// Returns whether a predicate holds for a value or a part of it.
+/// Returns whether a predicate holds for a value or a part of it. It must be false for scalars.
 fn holds(schema: &Structural, value: &Value, of: &dyn Fn(&Structural, &Value) -> bool) -> bool {
     let below = |schema: Option<&Structural>, part: &Value| schema.is_some_and(|schema| holds(schema, part, of));
+    let has_parts = |value: &Value| matches!(value, Value::Object(_) | Value::Array(_));
     of(schema, value)
         || match value {
-            Value::Object(map) => map.iter().any(|(name, part)| below(schema.member(name), part)),
+            Value::Object(map) => map.iter().any(|(name, part)| has_parts(part) && below(schema.member(name), part)),
             Value::Array(items) => items.iter().any(|part| below(schema.items.as_deref(), part)),
             _ => false,
         }
@@ -58,7 +59,8 @@ fn lacks(schema: &Structural, value: &Value) -> bool {
 /// Returns whether a value has a member that [`drop_nulls`] drops.
 fn has_nulls(schema: &Structural, value: &Value) -> bool {
     let is_dropped = |(name, part): (&str, &Value)| {
-        schema.member(name).is_some_and(|member| member.default_value().is_none() && is_absent(member, part))
+        part.is_null()
+            && schema.member(name).is_some_and(|member| member.default_value().is_none() && is_absent(member, part))
     };
     value.as_object().is_some_and(|map| map.iter().any(is_dropped))
 }
