@@ -137,7 +137,9 @@ fn ephemeral(spec: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &
         }
         for key in NOT_EPHEMERAL {
             let value = container.at(&[key]);
-            if !value.is_null() && value != &Value::object() {
+            // Resources are always there; without any they are empty.
+            let is_unset = value.is_null() || (key == "resources" && value == &Value::object());
+            if !is_unset {
                 errors.forbidden(&path.child(key), "cannot be set for an Ephemeral Container");
             }
         }
