@@ -83,6 +83,7 @@ impl Listing {
             return Err(ApiError::invalid("meta.k8s.io", "ListOptions", "", &errors.0));
         }
         let fields = &mut listing.selection.fields;
+        fields.remove_blank();
         fields.check(served)?;
         fields.rename(served.strategy.selectors);
         fields.rename(served.strategy.aliases);

@@ -60,12 +60,14 @@ impl FieldSelector {
             };
             let value =
                 unescape(value).map_err(|why| ApiError::bad_request(format!("invalid field selector: {why}")))?;
-            // As in the reference, a requirement without field and value demands nothing, even with `!=`.
-            if !field.is_empty() || !value.is_empty() {
-                requirements.push(FieldRequirement { field: field.into(), operator, value });
-            }
+            requirements.push(FieldRequirement { field: field.into(), operator, value });
         }
         Ok(Self(requirements))
+    }
+
+    /// Removes the requirements without field and value. In lists of the reference they demand nothing, even with `!=`.
+    pub fn remove_blank(&mut self) {
+        self.0.retain(|requirement| !requirement.field.is_empty() || !requirement.value.is_empty());
     }
 
     /// Checks that the kind can be selected by all of the fields.

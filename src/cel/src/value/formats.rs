@@ -75,7 +75,7 @@ fn with_zone(text: &str) -> Result<Timestamp, String> {
     let (seconds, nanos) = reader.date_and_clock()?;
     let offset = reader.zone()?;
     reader.end()?;
-    Ok(Timestamp::new(seconds - offset, nanos).at_offset((offset / 60) as i16))
+    Ok(Timestamp::local(seconds, nanos, offset))
 }
 
 fn without_zone(text: &str) -> Result<Timestamp, String> {

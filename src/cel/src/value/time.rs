@@ -29,6 +29,12 @@ impl Timestamp {
         Self { seconds: carried, nanos: nanos.rem_euclid(1_000_000_000) as u32, minutes_east: 0 }
     }
 
+    /// Returns the time that clocks show at an offset of these seconds ahead of UTC. The offset has whole minutes, at
+    /// most 25 hours of them.
+    pub const fn local(seconds: i64, nanos: i64, offset: i64) -> Self {
+        Self::new(seconds - offset, nanos).at_offset((offset / 60) as i16)
+    }
+
     /// Returns the same time, shown at this many minutes ahead of UTC.
     #[must_use]
     pub const fn at_offset(self, minutes_east: i16) -> Self {

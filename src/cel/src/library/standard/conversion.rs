@@ -197,8 +197,7 @@ pub fn parse_timestamp(text: &str) -> Option<Timestamp> {
         return None;
     }
     let of_day = hours * 3600 + minutes * 60 + seconds;
-    let time = Timestamp::new(days(year, month, day) * 86_400 + of_day - offset, nanos);
-    Some(time.at_offset((offset / 60) as i16))
+    Some(Timestamp::local(days(year, month, day) * 86_400 + of_day, nanos, offset))
 }
 
 fn take(rest: &mut &str, what: &str) -> Option<()> {
