@@ -191,7 +191,7 @@ impl Boot {
                 issuers: Arc::clone(&files.authentication.issuers),
                 webhook: files.token_webhook,
             })),
-            issuer: Issuer::new(signing, config.service_account_issuer.first().cloned().unwrap_or_default())
+            issuer: Issuer::new(signing, config.tokens.service_account_issuer.first().cloned().unwrap_or_default())
                 .with(&config.tokens),
             authorizer: Authorizer::new(nodes(&store)?, files.chain),
             authentication: files.authentication,
@@ -280,7 +280,7 @@ fn nodes(store: &Store) -> Result<Nodes, BootError> {
 
 fn authenticator(config: &Config, store: &Store, keys: KeySet, file: TokenFile) -> Authenticator {
     let objects = Arc::new(StoreObjects::new(store));
-    let tokens = ServiceAccountTokens::new(keys, &config.service_account_issuer, config.audiences(), objects);
+    let tokens = ServiceAccountTokens::new(keys, &config.tokens.service_account_issuer, config.audiences(), objects);
     Authenticator::new(file, tokens)
 }
 

@@ -69,15 +69,15 @@ impl FlagFiles {
         if let Some(path) = &config.client_ca_file {
             client_authorities(path).map_err(wrong("client-ca-file"))?;
         }
-        let signing = config.service_account_signing_key_file.as_deref().map(SigningKey::read).transpose();
-        let keys = KeySet::read(&config.service_account_key_file);
-        let admission = config.admission_control_config_file.as_deref().map(Configuration::read).transpose();
+        let signing = config.tokens.service_account_signing_key_file.as_deref().map(SigningKey::read).transpose();
+        let keys = KeySet::read(&config.tokens.service_account_key_file);
+        let admission = config.admission.admission_control_config_file.as_deref().map(Configuration::read).transpose();
         let mut admission = admission.map_err(wrong("admission-control-config-file"))?.unwrap_or_default();
         admission.lost_nodes = LostNodes {
-            not_ready: config.default_not_ready_toleration_seconds,
-            unreachable: config.default_unreachable_toleration_seconds,
+            not_ready: config.admission.default_not_ready_toleration_seconds,
+            unreachable: config.admission.default_unreachable_toleration_seconds,
         };
-        admission.suffices(&config.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
+        admission.suffices(&config.admission.enable_admission_plugins).map_err(wrong("enable-admission-plugins"))?;
         let storage_keys = config.encryption_provider_config.as_deref().map(StorageKeys::read).transpose();
         let egress = config.egress_selector_config_file.as_deref().map(Egress::read).transpose();
         let egress = egress.map_err(wrong("egress-selector-config-file"))?.unwrap_or_default();

@@ -66,18 +66,24 @@ impl FrontProxy {
     /// # Errors
     /// The file of authorities cannot be used.
     pub fn from_config(config: &Config) -> Result<Option<Arc<Self>>, PkiError> {
-        let Some(path) = &config.requestheader_client_ca_file else { return Ok(None) };
+        let Some(path) = &config.front_proxy.requestheader_client_ca_file else { return Ok(None) };
         let lower = |names: &[String]| {
             let names = names.iter().map(|name| name.trim().to_ascii_lowercase());
             names.filter(|name| !name.is_empty()).collect()
         };
         Ok(Some(Arc::new(Self {
             roots: ClientRoots::new(client_authorities(path)?)?,
-            names: config.requestheader_allowed_names.iter().filter(|name| !name.is_empty()).cloned().collect(),
-            username: lower(&config.requestheader_username_headers),
-            uid: lower(&config.requestheader_uid_headers),
-            groups: lower(&config.requestheader_group_headers),
-            prefixes: lower(&config.requestheader_extra_headers_prefix),
+            names: config
+                .front_proxy
+                .requestheader_allowed_names
+                .iter()
+                .filter(|name| !name.is_empty())
+                .cloned()
+                .collect(),
+            username: lower(&config.front_proxy.requestheader_username_headers),
+            uid: lower(&config.front_proxy.requestheader_uid_headers),
+            groups: lower(&config.front_proxy.requestheader_group_headers),
+            prefixes: lower(&config.front_proxy.requestheader_extra_headers_prefix),
         })))
     }
 

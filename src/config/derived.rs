@@ -54,7 +54,11 @@ impl Config {
 
     /// Returns the audiences of the API itself.
     pub fn audiences(&self) -> &[String] {
-        if self.api_audiences.is_empty() { &self.service_account_issuer } else { &self.api_audiences }
+        if self.tokens.api_audiences.is_empty() {
+            &self.tokens.service_account_issuer
+        } else {
+            &self.tokens.api_audiences
+        }
     }
 
     /// Returns the files with the serving certificate and its key. `None` if they are not configured.

@@ -13,8 +13,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 use serde::de::DeserializeOwned;
 
 use super::{
-    AuditOptions, AuthorizationMode, Config, InitialCluster, InitialClusterError, RequestOptions, TlsOptions,
-    TokenOptions, is_member_address, is_member_name,
+    AuthorizationMode, Config, InitialCluster, InitialClusterError, RequestOptions, is_member_address, is_member_name,
 };
 use crate::limits::{self, CONFIG_FILE_BYTES};
 
@@ -22,6 +21,20 @@ use crate::limits::{self, CONFIG_FILE_BYTES};
 const ENV_PREFIX: &str = "FLOTILLA_";
 /// The variable that names the configuration file, without the prefix.
 const CONFIG_FILE: &str = "CONFIG";
+
+/// Expands to `$do!(field)` for every part of [`Config`] whose options are a struct of their own.
+macro_rules! for_each_part {
+    ($do:ident) => {
+        $do!(tls);
+        $do!(requests);
+        $do!(tokens);
+        $do!(authorization);
+        $do!(openid);
+        $do!(front_proxy);
+        $do!(admission);
+        $do!(audit);
+    };
+}
 
 /// Why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -86,14 +99,14 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
     let wrong = |error: figment::Error| ConfigError::value(&error, file);
     let mut given = Dict::new();
     let mut all = Figment::from(Serialized::defaults(parsed)).extract::<Dict>().map_err(wrong)?;
-    for part in [
-        Figment::from(Serialized::defaults(&parsed.audit)),
-        Figment::from(Serialized::defaults(&parsed.tls)),
-        Figment::from(Serialized::defaults(&parsed.requests)),
-        Figment::from(Serialized::defaults(&parsed.tokens)),
-    ] {
-        all.extend(part.extract::<Dict>().map_err(wrong)?);
+    let mut apart = BTreeSet::new();
+    macro_rules! add {
+        ($part:ident) => {
+            all.extend(Figment::from(Serialized::defaults(&parsed.$part)).extract::<Dict>().map_err(wrong)?);
+            apart.extend(options_like(&parsed.$part));
+        };
     }
+    for_each_part!(add);
     for id in matches.ids().map(clap::Id::as_str) {
         let option = id.replace('_', "-");
         if matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -103,15 +116,13 @@ pub fn load(parsed: &Config, matches: &ArgMatches, file: Option<&Path>) -> Resul
         }
     }
     let layers = Layers { all, file: file.map(read).transpose()?, given };
-    let mut apart = options_of::<AuditOptions>();
-    apart.extend(options_of::<TlsOptions>());
-    apart.extend(options_of::<RequestOptions>());
-    apart.extend(options_of::<TokenOptions>());
     let mut config: Config = layers.of(|option| !apart.contains(option)).extract().map_err(wrong)?;
-    config.audit = layers.part(file)?;
-    config.tls = layers.part(file)?;
-    config.requests = layers.part(file)?;
-    config.tokens = layers.part(file)?;
+    macro_rules! read_part {
+        ($part:ident) => {
+            config.$part = layers.part(file)?;
+        };
+    }
+    for_each_part!(read_part);
     check(&config)?;
     Ok(config)
 }
@@ -171,6 +182,11 @@ fn options() -> BTreeSet<String> {
     options_of::<Config>()
 }
 
+/// Returns the options of the type of `_part`.
+fn options_like<A: clap::Args>(_part: &A) -> BTreeSet<String> {
+    options_of::<A>()
+}
+
 fn options_of<A: clap::Args>() -> BTreeSet<String> {
     let command = A::augment_args(clap::Command::new(""));
     command.get_arguments().filter_map(|arg| arg.get_long().map(str::to_owned)).collect()
@@ -223,14 +239,20 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     if config.tls.tls_cert_file.is_some() != config.tls.tls_private_key_file.is_some() {
         return refuse("tls-cert-file", "needs tls-private-key-file, and the other way round");
     }
-    if config.service_account_issuer.is_empty() || config.service_account_issuer.iter().any(String::is_empty) {
+    if config.tokens.service_account_issuer.is_empty()
+        || config.tokens.service_account_issuer.iter().any(String::is_empty)
+    {
         return refuse("service-account-issuer", "must name at least one issuer, and none that is empty");
     }
-    let asks = config.authorization_mode.contains(&AuthorizationMode::Webhook);
-    if config.authorization_config.is_none() && asks != config.authorization_webhook_config_file.is_some() {
+    let asks = config.authorization.authorization_mode.contains(&AuthorizationMode::Webhook);
+    if config.authorization.authorization_config.is_none()
+        && asks != config.authorization.authorization_webhook_config_file.is_some()
+    {
         return refuse("authorization-webhook-config-file", "and --authorization-mode with Webhook need each other");
     }
-    if config.authorization_config.is_some() && (asks || config.authorization_webhook_config_file.is_some()) {
+    if config.authorization.authorization_config.is_some()
+        && (asks || config.authorization.authorization_webhook_config_file.is_some())
+    {
         return refuse("authorization-config", "excludes authorization-mode and authorization-webhook-config-file");
     }
     if config.history_seconds == 0 {

@@ -6,13 +6,17 @@
 //! The options of some parts are structs of their own, which are read separately: in a struct with flattened parts,
 //! serde can neither refuse unknown keys of a file nor say which key of a part is wrong.
 
+mod admission;
 mod audit;
+mod authorization;
 mod choices;
 mod cidr;
 mod derived;
 mod directories;
+mod front_proxy;
 mod load;
 mod members;
+mod openid;
 mod reported_version;
 mod requests;
 mod shards;
@@ -26,15 +30,18 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::enablement::Enablement;
-use crate::kinds::admission::LostNodes;
 use crate::limits;
 
+pub use admission::AdmissionOptions;
 pub use audit::{AuditFormat, AuditMode, AuditOptions, AuditVersion, BatchOptions};
+pub use authorization::AuthorizationOptions;
 pub use choices::{AuthorizationMode, ConsoleAccess, EndpointReconciler, LogFormat, TlsVersion};
 pub use cidr::{Cidr, CidrError, PortRange, ServiceRanges};
 pub use directories::{default_data_dir, usual_kubeconfig};
+pub use front_proxy::FrontProxyOptions;
 pub use load::{ConfigError, load, unrecognized_variables};
 pub use members::{InitialCluster, InitialClusterError, default_name, is_member_address, is_member_name};
+pub use openid::OpenIdOptions;
 pub use reported_version::{ReportedVersion, ReportedVersionError};
 pub use requests::RequestOptions;
 pub use shards::{Shards, ShardsError};
@@ -304,39 +311,16 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anonymous_auth: Option<bool>,
 
-    /// Authorizers, which decide what users may do, in order: the first one with an opinion decides.
-    #[arg(long, value_name = "MODE,...", value_enum, value_delimiter = ',',
-          default_values_t = [AuthorizationMode::Node, AuthorizationMode::Rbac])]
-    pub authorization_mode: Vec<AuthorizationMode>,
+    /// Options of authorization.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub authorization: AuthorizationOptions,
 
     /// File that says which tokens of OpenID Connect are accepted, and which requests need no credentials
     /// (AuthenticationConfiguration), in place of --oidc-*. It is read again when it changes.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authentication_config: Option<PathBuf>,
-
-    /// File that names the authorizers (AuthorizationConfiguration), in place of --authorization-mode. It is read again
-    /// when it changes.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub authorization_config: Option<PathBuf>,
-
-    /// Kubeconfig of the webhook that decides in the mode Webhook.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub authorization_webhook_config_file: Option<PathBuf>,
-
-    /// Version of the reviews that this webhook gets: v1 or v1beta1.
-    #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
-    pub authorization_webhook_version: String,
-
-    /// How long answers of this webhook that allow a request are kept.
-    #[arg(long, value_name = "SPAN", default_value = "5m0s")]
-    pub authorization_webhook_cache_authorized_ttl: Span,
-
-    /// How long other answers of this webhook are kept.
-    #[arg(long, value_name = "SPAN", default_value = "30s")]
-    pub authorization_webhook_cache_unauthorized_ttl: Span,
 
     /// Kubeconfig of the webhook that finds the user of a token if nothing else knows the token.
     #[arg(long, value_name = "FILE")]
@@ -356,110 +340,20 @@ pub struct Config {
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub enable_bootstrap_token_auth: bool,
 
-    /// The OpenID Connect provider whose tokens are accepted: the https URL that they name as their issuer.
-    #[arg(long, value_name = "URL")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oidc_issuer_url: Option<String>,
+    /// Options of OpenID Connect: the provider whose tokens the server accepts.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub openid: OpenIdOptions,
 
-    /// The audience that tokens of the provider must have.
-    #[arg(long, value_name = "ID")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oidc_client_id: Option<String>,
+    /// Options of authenticating proxies, which state the user of a request in headers.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub front_proxy: FrontProxyOptions,
 
-    /// PEM file with authorities of the provider's certificate; by default those that this machine trusts.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oidc_ca_file: Option<PathBuf>,
-
-    /// The claim that holds the name of the user.
-    #[arg(long, value_name = "CLAIM", default_value = "sub")]
-    pub oidc_username_claim: String,
-
-    /// Prefix of the names of users; - for none. By default the issuer and #, but none for the claim email.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub oidc_username_prefix: Option<String>,
-
-    /// The claim that holds the groups of the user: a list of strings, or one string.
-    #[arg(long, value_name = "CLAIM", default_value = "")]
-    #[serde(default)]
-    pub oidc_groups_claim: String,
-
-    /// Prefix of the names of groups.
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    #[serde(default)]
-    pub oidc_groups_prefix: String,
-
-    /// Claims that a token of the provider must have, with their values; may be repeated.
-    #[arg(long, value_name = "KEY=VALUE,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub oidc_required_claim: Vec<String>,
-
-    /// Algorithms by which tokens of the provider may be signed: RS256, RS384, RS512, PS256, PS384, PS512, ES256,
-    /// ES384.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "RS256")]
-    pub oidc_signing_algs: Vec<String>,
-
-    /// PEM file with authorities of the certificates of proxies, which state the user in headers.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub requestheader_client_ca_file: Option<PathBuf>,
-
-    /// Common names that the certificates of proxies may have; by default any.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub requestheader_allowed_names: Vec<String>,
-
-    /// Headers in which proxies state the user's name; the first one with a value counts.
-    #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub requestheader_username_headers: Vec<String>,
-
-    /// Headers in which proxies state the user's UID; the first one with a value counts.
-    #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub requestheader_uid_headers: Vec<String>,
-
-    /// Headers in which proxies state the user's groups.
-    #[arg(long, value_name = "HEADER,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub requestheader_group_headers: Vec<String>,
-
-    /// Prefixes of the headers in which proxies state extra attributes of the user.
-    #[arg(long, value_name = "PREFIX,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub requestheader_extra_headers_prefix: Vec<String>,
-
-    /// Admission plugins to use besides those that are on by default: AlwaysDeny, AlwaysPullImages,
-    /// DenyServiceExternalIPs, EventRateLimit, ExtendedResourceToleration, ImagePolicyWebhook,
-    /// LimitPodHardAntiAffinityTopology, NamespaceAutoProvision, NamespaceExists, NodeRestriction,
-    /// OwnerReferencesPermissionEnforcement, PodNodeSelector, PodTolerationRestriction.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub enable_admission_plugins: Vec<String>,
-
-    /// Admission plugins to turn off that are on by default.
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    #[serde(default)]
-    pub disable_admission_plugins: Vec<String>,
-
-    /// Seconds for which pods stay on nodes that are not ready, unless they state it (plugin DefaultTolerationSeconds).
-    #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().not_ready, allow_negative_numbers = true)]
-    pub default_not_ready_toleration_seconds: i64,
-
-    /// Seconds for which pods stay on nodes that are not reachable, unless they state it (plugin
-    /// DefaultTolerationSeconds).
-    #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().unreachable, allow_negative_numbers = true)]
-    pub default_unreachable_toleration_seconds: i64,
-
-    /// File with configurations of admission plugins (AdmissionConfiguration of apiserver.config.k8s.io).
-    ///
-    /// EventRateLimit, ImagePolicyWebhook, PodNodeSelector, PodSecurity, PodTolerationRestriction, ResourceQuota, and
-    /// the credentials of MutatingAdmissionWebhook and ValidatingAdmissionWebhook are configured in it. The server does
-    /// not start with settings that it does not support.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub admission_control_config_file: Option<PathBuf>,
+    /// Options of admission plugins.
+    #[command(flatten)]
+    #[serde(skip)]
+    pub admission: AdmissionOptions,
 
     /// Whether this server keeps the endpoints of the Service `kubernetes`: yes with lease or master-count, no with
     /// none.
@@ -479,31 +373,6 @@ pub struct Config {
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub end_with_parent: bool,
-
-    /// PEM file with the private key (EC P-256 or RSA) that signs service account tokens. By default the server makes
-    /// one.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service_account_signing_key_file: Option<PathBuf>,
-
-    /// PEM file with further keys (public or private) that service account tokens may be signed with; may be repeated.
-    #[arg(long, value_name = "FILE")]
-    #[serde(default)]
-    pub service_account_key_file: Vec<PathBuf>,
-
-    /// Issuer that service account tokens name; may be repeated: the first one issues, all are accepted.
-    #[arg(long, value_name = "URL", default_values_t = [String::from(DEFAULT_ISSUER)])]
-    pub service_account_issuer: Vec<String>,
-
-    /// URL of the keys that the discovery document of the issuer states, instead of one at this server.
-    #[arg(long, value_name = "URL")]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service_account_jwks_uri: Option<String>,
-
-    /// Audience that tokens must be meant for; may be repeated. By default the issuers.
-    #[arg(long, value_name = "AUDIENCE")]
-    #[serde(default)]
-    pub api_audiences: Vec<String>,
 
     /// CSV file with static tokens: token,user,uid[,"group,group"].
     #[arg(long, value_name = "FILE")]

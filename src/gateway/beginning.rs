@@ -200,11 +200,11 @@ fn front_proxy(boot: &Boot) -> FrontProxy {
     if let Some(proxy) = boot.authenticator.proxy() {
         return FrontProxy {
             ca: proxy.roots().pem(),
-            allowed_names: config.requestheader_allowed_names.clone(),
-            username_headers: config.requestheader_username_headers.clone(),
-            uid_headers: config.requestheader_uid_headers.clone(),
-            group_headers: config.requestheader_group_headers.clone(),
-            extra_prefixes: config.requestheader_extra_headers_prefix.clone(),
+            allowed_names: config.front_proxy.requestheader_allowed_names.clone(),
+            username_headers: config.front_proxy.requestheader_username_headers.clone(),
+            uid_headers: config.front_proxy.requestheader_uid_headers.clone(),
+            group_headers: config.front_proxy.requestheader_group_headers.clone(),
+            extra_prefixes: config.front_proxy.requestheader_extra_headers_prefix.clone(),
         };
     }
     FrontProxy {

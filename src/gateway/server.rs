@@ -124,7 +124,8 @@ fn registry(boot: &Boot) -> Registry {
     registry.outbound = boot.outbound.clone();
     registry.resources = Resources::enabled(&config.runtime_config);
     registry.accounts_are_made = config.embedded_controllers;
-    registry.plugins = Switches::new(&config.enable_admission_plugins, &config.disable_admission_plugins);
+    registry.plugins =
+        Switches::new(&config.admission.enable_admission_plugins, &config.admission.disable_admission_plugins);
     registry.admission.configuration = Arc::clone(&boot.admission);
     registry.authorizer = boot.authorizer.clone();
     registry.routes_by_endpoints = config.enable_aggregator_routing;

@@ -93,11 +93,12 @@ impl Authorizers {
     /// # Errors
     /// The file cannot be read or is not valid.
     pub fn of(config: &Config, outbound: Outbound, meter: Arc<Meter>) -> Result<Self, AuthorizersError> {
-        let Some(path) = &config.authorization_config else {
-            let all = config.authorization_mode.iter().map(|mode| match (mode, webhook_of_flags(config)) {
-                (AuthorizationMode::Webhook, Some(webhook)) => Settings::Webhook(webhook),
-                (mode, _) => Settings::Mode(*mode),
-            });
+        let Some(path) = &config.authorization.authorization_config else {
+            let all =
+                config.authorization.authorization_mode.iter().map(|mode| match (mode, webhook_of_flags(config)) {
+                    (AuthorizationMode::Webhook, Some(webhook)) => Settings::Webhook(webhook),
+                    (mode, _) => Settings::Mode(*mode),
+                });
             return Ok(Self { all: all.collect(), file: None, outbound, meter });
         };
         let text = read_credential(path)?;
@@ -190,11 +191,11 @@ const fn name(mode: AuthorizationMode) -> &'static str {
 fn webhook_of_flags(config: &Config) -> Option<AccessWebhookSettings> {
     Some(AccessWebhookSettings {
         name: OF_FLAGS.to_owned(),
-        kubeconfig: config.authorization_webhook_config_file.clone()?,
-        version: config.authorization_webhook_version.clone(),
+        kubeconfig: config.authorization.authorization_webhook_config_file.clone()?,
+        version: config.authorization.authorization_webhook_version.clone(),
         timeout: TIMEOUT_MAX,
-        authorized_ttl: config.authorization_webhook_cache_authorized_ttl.0,
-        unauthorized_ttl: config.authorization_webhook_cache_unauthorized_ttl.0,
+        authorized_ttl: config.authorization.authorization_webhook_cache_authorized_ttl.0,
+        unauthorized_ttl: config.authorization.authorization_webhook_cache_unauthorized_ttl.0,
         on_error: Verdict::NoOpinion,
         conditions: Vec::new(),
     })

@@ -85,7 +85,7 @@ impl Authentication {
     /// # Errors
     /// The flags contradict each other, or the file cannot be read or is not valid.
     pub fn of(config: &Config, outbound: Outbound) -> Result<Self, AuthenticationError> {
-        let (flags, own) = (IssuerSettings::of(config)?, config.service_account_issuer.clone());
+        let (flags, own) = (IssuerSettings::of(config)?, config.tokens.service_account_issuer.clone());
         let Some(path) = &config.authentication_config else {
             let issuers = flags.map(|settings| Arc::new(OpenId::new(settings, outbound.clone())));
             let issuers = Arc::new(Issuers::new(issuers.into_iter().collect()));

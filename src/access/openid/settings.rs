@@ -100,19 +100,19 @@ impl IssuerSettings {
     /// # Errors
     /// The flags contradict each other, or the file of authorities cannot be read.
     pub fn of(config: &Config) -> Result<Option<Self>, SettingsError> {
-        let (Some(issuer), Some(client)) = (&config.oidc_issuer_url, &config.oidc_client_id) else {
-            let neither = config.oidc_issuer_url.is_none() && config.oidc_client_id.is_none();
+        let (Some(issuer), Some(client)) = (&config.openid.oidc_issuer_url, &config.openid.oidc_client_id) else {
+            let neither = config.openid.oidc_issuer_url.is_none() && config.openid.oidc_client_id.is_none();
             return if neither { Ok(None) } else { Err(SettingsError::Incomplete) };
         };
         let is_url = issuer.strip_prefix("https://").is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
         if !is_url || issuer.contains(['?', '#']) {
             return Err(SettingsError::Issuer(issuer.clone()));
         }
-        if config.service_account_issuer.contains(issuer) {
+        if config.tokens.service_account_issuer.contains(issuer) {
             return Err(SettingsError::OwnIssuer(issuer.clone()));
         }
-        let claim = &config.oidc_username_claim;
-        let prefix = match config.oidc_username_prefix.as_deref() {
+        let claim = &config.openid.oidc_username_claim;
+        let prefix = match config.openid.oidc_username_prefix.as_deref() {
             Some(NO_PREFIX) => String::new(),
             Some(prefix) if !prefix.is_empty() => prefix.to_owned(),
             _ if claim == EMAIL => String::new(),
@@ -125,19 +125,26 @@ impl IssuerSettings {
         let algorithm = |name: &String| {
             Algorithm::named(name).ok_or_else(|| SettingsError::Algorithm(name.clone(), Algorithm::names()))
         };
-        let groups = Some(config.oidc_groups_claim.clone()).filter(|claim| !claim.is_empty());
+        let groups = Some(config.openid.oidc_groups_claim.clone()).filter(|claim| !claim.is_empty());
         Ok(Some(Self {
             url: issuer.clone(),
             discovery_url: None,
             audiences: vec![client.clone()],
-            authorities: config.oidc_ca_file.as_deref().map(read_credential).transpose()?.unwrap_or_default().into(),
+            authorities: config
+                .openid
+                .oidc_ca_file
+                .as_deref()
+                .map(read_credential)
+                .transpose()?
+                .unwrap_or_default()
+                .into(),
             network: Network::Direct,
-            algorithms: config.oidc_signing_algs.iter().map(algorithm).collect::<Result<_, _>>()?,
+            algorithms: config.openid.oidc_signing_algs.iter().map(algorithm).collect::<Result<_, _>>()?,
             username: Mapping::Claim { claim: claim.clone(), prefix },
-            groups: groups.map(|claim| Mapping::Claim { claim, prefix: config.oidc_groups_prefix.clone() }),
+            groups: groups.map(|claim| Mapping::Claim { claim, prefix: config.openid.oidc_groups_prefix.clone() }),
             uid: None,
             extra: Vec::new(),
-            required: config.oidc_required_claim.iter().map(pair).collect::<Result<_, _>>()?,
+            required: config.openid.oidc_required_claim.iter().map(pair).collect::<Result<_, _>>()?,
             claim_rules: Vec::new(),
             user_rules: Vec::new(),
         }))
