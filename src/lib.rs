@@ -83,6 +83,7 @@ pub mod watch;
 pub mod watchdog;
 pub mod webhooks;
 
+pub use flotilla_cluster::tasks;
 pub use flotilla_objects::{
     api_version, expressions, field, fieldmanager, kinds, limits, patch, printing, rules, schemas, status,
 };

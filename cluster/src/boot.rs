@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::future::{self, LocalBoxFuture};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::chance;
@@ -38,7 +37,7 @@ use crate::replica::starter::{Failure, Starter, open_machine, renew_snapshots};
 use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
-use crate::task::Task;
+use crate::tasks::{self, Task};
 use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
 
@@ -57,17 +56,19 @@ pub(crate) async fn run(
     };
     let groups = running.groups.clone();
     let wal = running.wal.clone();
-    actix::spawn(close_on_demand(tables.clone()));
-    let background_task = options.background_task.as_ref().map(|background_task| actix::spawn(background_task()));
+    tasks::detached_here("closing", close_on_demand(tables.clone()));
+    let background_task = options.background_task.as_ref();
+    let background_task = background_task.map(|background_task| tasks::owned("background", background_task()));
     // Revisions that clients saw before the last stop must become visible again soon, even if no reader asks a group to
     // close.
     tables.demand();
     let placement = running.placement.clone();
-    let succession = running
-        .peers
-        .clone()
-        .map(|peers| actix::spawn(succession::succeed(placement.clone(), peers, machine.network.clone())));
-    let joining = actix::spawn(joining);
+    let succession = running.peers.clone().map(|peers| {
+        let (placement, network) = (placement.clone(), machine.network.clone());
+        let succeed = async move || succession::succeed(placement.clone(), peers.clone(), network.clone()).await;
+        tasks::service("succession", succeed)
+    });
+    let joining = tasks::owned("joining", joining);
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
@@ -76,12 +77,7 @@ pub(crate) async fn run(
             _ = stopped => {}
         }
     }
-    joining.abort();
-    background_task.iter().for_each(JoinHandle::abort);
-    drop(tasks);
-    if let Some(succession) = succession {
-        succession.abort();
-    }
+    drop((joining, background_task, tasks, succession));
     let nodes = groups.nodes();
     // Leaders hand over their leadership, so that writes need not wait for an election.
     future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
@@ -147,15 +143,10 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     start_groups(&starter).await?;
     local.describe(&starter.groups).await?;
     if let Some(peers) = &starter.peers {
-        actix::spawn(pulse::keep(placement.clone(), peers.clone(), peer_view));
+        tasks::detached_here("pulse", pulse::keep(placement.clone(), peers.clone(), peer_view));
     }
     let starter = Rc::new(starter);
-    let tasks = [
-        Task::spawn(mapping::follow(starter.clone())),
-        Task::spawn(dividing::follow(starter.clone())),
-        Task::spawn(room::follow(starter.wal.clone(), placement.clone())),
-        Task::spawn(room::keep_pace(starter.wal.clone(), placement.clone())),
-    ];
+    let tasks = keep_up(&starter, &placement);
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (local.identity.clone(), standing.subscribe());
     let joining = local.join_in(&starter, standing).await?;
@@ -165,6 +156,18 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     let (groups, wal, peers) = (groups.clone(), wal.clone(), peers.clone());
     let running = Running { id, identity, peers, groups, wal, standing: shown, placement };
     Ok(Started { running, transport, joining, tasks })
+}
+
+/// Starts what this replica does in the background as long as the store is open.
+fn keep_up(starter: &Rc<Starter>, placement: &Arc<Placement>) -> [Task; 4] {
+    let (mapping, dividing) = (starter.clone(), starter.clone());
+    let (room, pace) = ((starter.wal.clone(), placement.clone()), (starter.wal.clone(), placement.clone()));
+    [
+        tasks::service("groups", async move || mapping::follow(mapping.clone()).await),
+        tasks::service("dividing", async move || dividing::follow(dividing.clone()).await),
+        tasks::service("room", async move || room::follow(room.0.clone(), room.1.clone()).await),
+        tasks::service("pace", async move || room::keep_pace(pace.0.clone(), pace.1.clone()).await),
+    ]
 }
 
 /// Starts the default group, and every group that has entries in the log, whatever the shard map says.
@@ -299,9 +302,9 @@ fn begin_applying(
     tables: &Arc<Tables>,
     disk: &Arc<dyn Disk>,
     announced: mpsc::Receiver<Announced>,
-) -> JoinHandle<Result<StateMachine, Failure>> {
+) -> Task<Result<StateMachine, Failure>> {
     let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
-    actix::spawn(async move {
+    tasks::owned("applying", async move {
         let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
         machine.follow(announced).await?;
         Ok(machine)
@@ -338,7 +341,7 @@ async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
             }
             if node.has_grown() {
                 let node = node.clone();
-                actix::spawn(async move { node.snapshot_when_due().await });
+                tasks::detached_here("snapshot", async move { node.snapshot_when_due().await });
             }
         }
     }

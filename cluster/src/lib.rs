@@ -36,7 +36,7 @@
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
 //!
-//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `task`, `revision`, `key`, `term_filter`,
+//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `tasks`, `revision`, `key`, `term_filter`,
 //!   `roster`, `object`, `write`
 //! - The disk: `disk`
 //! - The log on it, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
@@ -97,7 +97,7 @@ mod store;
 #[cfg(test)]
 mod store_tests;
 mod table;
-mod task;
+pub mod tasks;
 mod term_filter;
 mod wal;
 mod watch;

@@ -26,6 +26,8 @@ pub const SCAN_UNDER_LOCK_MAX: usize = 512;
 pub const CHANGES_UNDER_LOCK_MAX: usize = 512;
 /// Changes that one read of a subscription examines.
 pub const CHANGES_PER_READ_MAX: usize = 4_096;
+/// Pause before a task that failed begins again.
+pub const TASK_RESTART_DELAY: Duration = Duration::from_secs(1);
 /// Interval between two log lines about the progress of opening a store.
 pub const OPENING_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which tables drop history that has left the history window.

@@ -13,6 +13,7 @@ use super::form;
 use super::losses::Losses;
 use crate::limits;
 use crate::outbound::Outbound;
+use crate::tasks;
 use crate::webhooks::{Backend, CallError};
 
 /// The timeout of a call.
@@ -49,7 +50,7 @@ impl AuditWebhook {
                 sends.join_next().await;
             }
             let webhook = Arc::clone(&self);
-            sends.spawn(async move { webhook.send_batch(&batch).await });
+            sends.spawn(tasks::reported("audit events", async move { webhook.send_batch(&batch).await }));
         }
         while sends.join_next().await.is_some() {}
     }

@@ -6,6 +6,7 @@ use tokio::time::timeout;
 use super::node::Node;
 use crate::Revision;
 use crate::limits::CLOCK_ANSWER_TIMEOUT;
+use crate::tasks;
 
 /// Tells the clock which members may lead: the members of these groups, which must be all groups of this replica.
 pub(crate) fn know_members(nodes: &[Node]) {
@@ -33,7 +34,7 @@ impl Node {
     async fn wait_promise_of(&self, member: u64, revision: Revision) {
         if let (Some(peers), Some(address)) = (&self.peers, self.address(member)) {
             let answer = peers.hello_of(&address, CLOCK_ANSWER_TIMEOUT);
-            tokio::spawn(answer); // its frame contains the promise, as every frame does
+            tasks::detached("hello", answer); // its frame contains the promise, as every frame does
         }
         let clock = self.clock.hybrid();
         if timeout(CLOCK_ANSWER_TIMEOUT, clock.wait_promised(member, revision)).await.is_err() {

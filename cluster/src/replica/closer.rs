@@ -5,6 +5,7 @@ use actix::{Actor, Context, Handler};
 use super::leader_client::LeaderClient;
 use crate::clock::Close;
 use crate::limits::GROUP_CLOSES_MAX;
+use crate::tasks;
 
 /// Passes requests of a group's clock on to the leader of the group.
 pub(crate) struct Closer {
@@ -30,7 +31,7 @@ impl Handler<Close> for Closer {
 
     fn handle(&mut self, Close { revision, reply }: Close, _: &mut Context<Closer>) {
         let client = self.client.clone();
-        actix::spawn(async move {
+        tasks::detached_here("close", async move {
             let _ = reply.send(client.close_to(revision).await); // fails if the caller stopped waiting
         });
     }

@@ -30,7 +30,7 @@ use crate::limits::{
 use crate::shard_map::{DEFAULT_GROUP, Epoch, Placement, ShardMap};
 use crate::table::shard::Shard;
 use crate::table::{ChangeRange, Division, Extent};
-use crate::task::Task;
+use crate::tasks::{self, Task};
 use crate::{
     Compacted, Expectation, Key, Object, Revision, Selection, Snapshot, SnapshotError, Table, TableId, WriteError,
 };
@@ -46,7 +46,7 @@ pub(crate) async fn follow(starter: Rc<Starter>) {
         {
             let begin = || {
                 let change = Change { starter: starter.clone(), id: table.clone(), next: next.epoch };
-                Task::spawn(change.make())
+                tasks::owned("division", change.make())
             };
             dividing.entry((table.clone(), next.epoch)).or_insert_with(begin);
         }
@@ -179,7 +179,7 @@ impl Change {
             id: ShardId { table: self.id.clone(), epoch: self.next, number: number as u16 },
             held: None,
         };
-        next.shards().iter().enumerate().map(filler).map(|filler| Task::spawn(filler.run())).collect()
+        next.shards().iter().enumerate().map(filler).map(|filler| tasks::owned("filling", filler.run())).collect()
     }
 }
 

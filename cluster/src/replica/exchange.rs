@@ -18,6 +18,7 @@ use crate::object::WriteId;
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
+use crate::tasks;
 use crate::{Outcome, ReadError, Revision, Tenure, WriteError};
 
 /// Answers the calls of other replicas, on the thread of the store.
@@ -86,7 +87,7 @@ impl Service for Exchange {
             None => Err(Refusal(format!("this replica knows no method {method}"))),
         };
         match answer {
-            Ok(answer) => drop(tokio::spawn(async move { reply.send(answer.await) })),
+            Ok(answer) => drop(tasks::detached("answer", async move { reply.send(answer.await) })),
             Err(refusal) => reply.send(Err(refusal)),
         }
     }

@@ -14,7 +14,7 @@ use crate::limits::{ATTEMPT_INTERVAL, DIVIDING_RETRY_INTERVAL, FORMATION_POLL_IN
 use crate::raft::{Member, Node};
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
-use crate::task::Task;
+use crate::tasks::{self, Task};
 use crate::{Expectation, Interest, Key, Mutation, OpenError, Outcome, Table, TableId, Write, WriteError};
 
 /// Takes over the map that this replica has applied, if there is one.
@@ -37,7 +37,7 @@ pub(crate) async fn follow(starter: Rc<Starter>) {
         for (group_number, founders) in map.group_numbers().skip(1).zip(&map.groups) {
             match starter.start(group_number).await {
                 Ok(group) => {
-                    let form = || Task::spawn(form(starter.clone(), group, founders.clone()));
+                    let form = || tasks::owned("forming", form(starter.clone(), group, founders.clone()));
                     forming.entry(group_name(group_number)).or_insert_with(form);
                 }
                 Err(error) => {

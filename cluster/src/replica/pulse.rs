@@ -23,6 +23,7 @@ use crate::peer::peer_view::PeerView;
 use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, RestProposal, know_members};
 use crate::shard_map::DEFAULT_GROUP;
+use crate::tasks;
 
 /// Runs the timer until all groups are shut down.
 pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view: Arc<PeerView>) {
@@ -53,7 +54,7 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
             let proposals: Vec<(Node, RestProposal)> =
                 nodes.iter().filter_map(|node| Some((node.clone(), node.begin_rest(&view, now)?))).collect();
             if !proposals.is_empty() {
-                actix::spawn(rest(proposals, peers.clone()));
+                tasks::detached_here("rest", rest(proposals, peers.clone()));
             }
         }
         at = now.max(at + PULSE_INTERVAL);

@@ -16,6 +16,7 @@ use crate::limits::{HELLO_TIMEOUT, MAJORITY_PATIENCE, REACHABILITY_CALL_INTERVAL
 use crate::peer::Peers;
 use crate::peer::peer_view::PeerView;
 use crate::raft::Node;
+use crate::tasks;
 
 /// Compares how many members this replica reaches with what others announce.
 pub(super) struct Reachability {
@@ -84,12 +85,12 @@ impl Reachability {
         tracing::warn!("another replica reaches more members than this one: handing over leadership");
         let placement = self.placement.clone();
         // Groups that no other replica can take yet are tried again by `balance`.
-        actix::spawn(async move { balance::hand_over_all(&placement).await.unwrap_or_default() });
+        tasks::detached_here("hand over", async move { balance::hand_over_all(&placement).await.unwrap_or_default() });
     }
 
     /// Calls a member, so that a connection is made as soon as possible: there may be no other call to it.
     fn call(&self, group: &Node, member: u64) {
         let address = group.address(member).unwrap_or_default();
-        actix::spawn(self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));
+        tasks::detached_here("hello", self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));
     }
 }

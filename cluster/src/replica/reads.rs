@@ -5,6 +5,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::leader_client::LeaderClient;
 use crate::ReadError;
 use crate::limits::{READ_POINT_WAIT, READS_PER_ROUND_MAX};
+use crate::tasks;
 
 /// The channel on which a waiting read is answered.
 type Waiting = oneshot::Sender<Result<(), ReadError>>;
@@ -21,7 +22,7 @@ impl Reads {
     pub(crate) fn start(client: LeaderClient) -> Reads {
         let node = client.node().clone();
         let (waiting, requests) = mpsc::channel(READS_PER_ROUND_MAX);
-        actix::spawn(answer(client, requests));
+        tasks::detached_here("reads", answer(client, requests));
         Reads { node, waiting }
     }
 

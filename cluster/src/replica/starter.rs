@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::tasks::Task;
 use actix::{Actor, Addr, System};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::closer::Closer;
 use super::groups::{Group, Groups};
@@ -21,6 +21,7 @@ use crate::peer::Peers;
 use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
 use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
+use crate::tasks;
 use crate::wal::{Wal, WalError};
 use crate::{OpenError, Options};
 
@@ -36,7 +37,7 @@ pub(crate) struct Starter {
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
     /// The state machine of the default group, which is built while the log is being read.
-    pub(crate) applying: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
+    pub(crate) applying: Cell<Option<Task<Result<StateMachine, Failure>>>>,
 }
 
 /// Why a group could not be started.
@@ -109,8 +110,8 @@ impl Starter {
         let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
         let (leads, led) = watch::channel(false);
         let genesis = clock.hybrid().now().max(options.above);
-        actix::spawn(node.clone().keep_time());
-        actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
+        tasks::detached_here("time", node.clone().keep_time());
+        tasks::detached_here("leadership", node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let client = LeaderClient::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
         clock.serve(match client.has_others() {
             true => Closer::new(client.clone()).start().recipient(),

@@ -20,6 +20,7 @@ use crate::limits::{MISSING_INTERVAL, PEER_SILENCE_MAX, SUCCESSION_CHECK_TIMEOUT
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Network, Peers};
 use crate::raft::{Member, Node};
+use crate::tasks;
 
 /// Stands for election in the groups of every leader that disconnects, for as long as the store is open.
 pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, network: Arc<dyn Network>) {
@@ -29,7 +30,7 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
         let now = liveness.borrow_and_update().clone();
         for (member, reachable) in now.iter() {
             if !reachable && known.get(member) == Some(&true) {
-                actix::spawn(succeed_one(placement.clone(), *member, network.clone()));
+                tasks::detached_here("succession", succeed_one(placement.clone(), *member, network.clone()));
             }
         }
         known = now;
@@ -98,7 +99,7 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
         tokio::time::sleep(SUCCESSION_INTERVAL * rank.saturating_sub(waited)).await;
         waited = waited.max(rank);
         if node.leader() == Some(member) {
-            actix::spawn(async move { node.succeed().await });
+            tasks::detached_here("succession", async move { node.succeed().await });
         }
     }
 }

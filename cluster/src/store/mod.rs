@@ -23,6 +23,7 @@ use crate::replica::running::Running;
 use crate::replica::standing::Standing;
 use crate::replica::writing::make;
 use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
+use crate::tasks;
 use crate::wal::WalUsage;
 use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
 
@@ -87,7 +88,7 @@ impl Store {
                 drop(lock); // the files are closed by now
                 drop(ended);
             };
-            std::thread::Builder::new().name("store".into()).spawn(run).map(drop).map_err(|_| OpenError::Ended)
+            tasks::thread("store", None, run).map(drop).map_err(|_| OpenError::Ended)
         };
         Store::begin(&options, clock, start).await
     }
@@ -97,7 +98,7 @@ impl Store {
     pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
         let (own_options, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
         let start = move |tables, StoreChannels { started, stopped, ended }| {
-            actix::spawn(async move {
+            tasks::detached_here("store", async move {
                 boot::run(machine, own_options, tables, started, stopped).await;
                 drop(ended);
             });

@@ -11,6 +11,7 @@ use super::runner::{LogRunner, RunningLog};
 use super::writer::{Preparer, Writer};
 use super::{Draft, Shared};
 use crate::disk::simulated::Pace;
+use crate::tasks;
 
 /// Runs the writer and the preparer as tasks on the runtime on which the log is opened.
 pub(crate) struct Tasks {
@@ -33,8 +34,8 @@ impl LogRunner for Tasks {
     fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let shared = preparer.shared().clone();
         let work = Arc::new(Mutex::new(Work { shared, writer, preparer, put: None, ended: false }));
-        tokio::task::spawn_local(prepare(work.clone(), self.pace.clone()));
-        tokio::task::spawn_local(write(work.clone(), self.pace.clone()));
+        tasks::detached_here("prepare", prepare(work.clone(), self.pace.clone()));
+        tasks::detached_here("write", write(work.clone(), self.pace.clone()));
         Ok(Box::new(Finishing(work)))
     }
 }

@@ -25,9 +25,7 @@ impl BoundObjects for Objects {
 }
 
 fn ask(name: &str, request: Value) -> ApiResult<(Value, serde_json::Value)> {
-    let usual =
-        TokenOptions { service_account_max_token_expiration_seconds: 0, service_account_extend_token_expiration: true };
-    ask_with(&usual, name, request).map(|(answer, claims, _)| (answer, claims))
+    ask_with(&TokenOptions::default(), name, request).map(|(answer, claims, _)| (answer, claims))
 }
 
 fn ask_with(
@@ -82,6 +80,7 @@ fn a_configured_limit_shortens_tokens_and_extension_can_be_off() {
     let limited = TokenOptions {
         service_account_max_token_expiration_seconds: 3_600,
         service_account_extend_token_expiration: true,
+        ..TokenOptions::default()
     };
     let request = value!({"spec": {"expirationSeconds": 3_607, "boundObjectRef": {"kind": "Pod", "name": "p"}}});
     let (answer, claims, warning) = ask_with(&limited, "bot", request.clone()).unwrap();
@@ -91,6 +90,7 @@ fn a_configured_limit_shortens_tokens_and_extension_can_be_off() {
     let plain = TokenOptions {
         service_account_max_token_expiration_seconds: 0,
         service_account_extend_token_expiration: false,
+        ..TokenOptions::default()
     };
     let (_, claims, warning) = ask_with(&plain, "bot", request).unwrap();
     assert_eq!((claims["exp"].as_i64(), warning), (Some(4_607), None));

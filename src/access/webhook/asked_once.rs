@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::tasks;
 use crate::webhooks::answers::Key;
 
 /// The questions in progress, by their keys.
@@ -41,7 +42,7 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
         let (tell, answer) = watch::channel(None);
         asked.insert(key, answer.clone());
         let end = End { key, asked: Arc::clone(&self.asked) };
-        tokio::spawn(async move {
+        tasks::detached("question", async move {
             let answer = ask.await;
             drop(end);
             tell.send_replace(Some(answer));

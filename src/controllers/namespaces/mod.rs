@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::rt::task::JoinHandle;
 use flotilla_cluster::{Interest, Revision, Subscription, Table};
 use flotilla_proto::value::Value;
 use futures_util::future::select_all;
@@ -25,6 +24,7 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tasks::{self, Task};
 
 /// The finalizer in the spec of a namespace that keeps it until its content is deleted.
 const FINALIZER: &str = "kubernetes";
@@ -46,7 +46,7 @@ struct Controller {
     queue: Rc<Queue<String>>,
     /// Tasks that watch the remaining content of namespaces; each puts its namespace into the queue when the content
     /// changes.
-    watchers: RefCell<HashMap<String, JoinHandle<()>>>,
+    watchers: RefCell<HashMap<String, Task>>,
     /// When each namespace was removed, until its last search has ended. The next leader does not know this.
     removed: RefCell<HashMap<String, Instant>>,
 }
@@ -90,9 +90,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 
 impl Controller {
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
-        if let Some(watcher) = self.watchers.borrow_mut().remove(&name) {
-            watcher.abort();
-        }
+        drop(self.watchers.borrow_mut().remove(&name));
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
         let Some(namespace) = self.agent.get(target)? else {
             // The namespace is removed: delete objects that were admitted before its deletion and stored after its last
@@ -158,17 +156,11 @@ impl Controller {
             return;
         };
         let (queue, key) = (Rc::clone(&self.queue), name.clone());
-        let watcher = actix_web::rt::spawn(async move {
+        let watcher = tasks::owned("content of a namespace", async move {
             select_all(subscriptions.iter_mut().map(|subscription| Box::pin(subscription.changed()))).await;
             queue.add(key);
         });
         self.watchers.borrow_mut().insert(name, watcher);
-    }
-}
-
-impl Drop for Controller {
-    fn drop(&mut self) {
-        self.watchers.borrow().values().for_each(JoinHandle::abort);
     }
 }
 

@@ -23,6 +23,7 @@ use super::packet::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketTy
 use crate::limits;
 use crate::outbound::transport::Duplex;
 use crate::outbound::{Error, grpc};
+use crate::tasks;
 
 /// The URL of the call.
 const CALL: &str = "http://localhost/ProxyService/Proxy";
@@ -48,7 +49,7 @@ pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<d
         .max_header_list_size(limits::OUTBOUND_HEAD_BYTES as u32)
         .handshake(TokioIo::new(stream));
     let (mut client, connection) = handshake.await.map_err(|error| failed(&error))?;
-    tokio::spawn(async move {
+    tasks::detached("proxy", async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection to a proxy failed");
         }
@@ -74,7 +75,7 @@ pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<d
     let (near, far) = tokio::io::duplex(2 * DATA_BYTES);
     let gone = CancellationToken::new();
     let carried = Carried { up, packets, connection, gone: gone.clone() };
-    tokio::spawn(async move {
+    tasks::detached("tunnel", async move {
         carry(far, carried).await;
         drop(over.drop_guard());
     });
