@@ -25,6 +25,7 @@ use flotilla::gateway::Gateway;
 use flotilla::moving::{Export, Import};
 use flotilla::overview::{Doctor, Status, Top, WarningRecorder};
 use flotilla::parent::Parent;
+use flotilla::terminal::report;
 use flotilla::{tasks, version};
 
 /// Exit code for a server that could not start, or failed.
@@ -174,7 +175,7 @@ pub fn run() -> ExitCode {
         (Command::Import(import), _) => end(import.run()),
         (Command::Export(export), _) => end(export.run()),
         _ => {
-            println!("{}", version::GIT_VERSION);
+            report(version::GIT_VERSION);
             ExitCode::SUCCESS
         }
     }

@@ -139,13 +139,12 @@ impl Request<'_> {
                     caller: &mut caller,
                 };
                 let answered = request.answer(verb, &of, Body::Read(body)).await.and_then(MovedAnswer::of);
-                (answered, (caller.warnings, caller.annotations, caller.record))
+                (answered, (caller.notices, caller.record))
             };
             answering.boxed_local()
         };
-        let (answered, (warnings, annotations, record)) = self.gateway.large_requests.run(work).await?;
-        self.caller.warnings = warnings;
-        (self.caller.annotations, self.caller.record) = (annotations, record);
+        let (answered, (notices, record)) = self.gateway.large_requests.run(work).await?;
+        (self.caller.notices, self.caller.record) = (notices, record);
         answered.map(MovedAnswer::open)
     }
 }

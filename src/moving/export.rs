@@ -16,6 +16,7 @@ use super::yaml_files::YamlFiles;
 use crate::backup::{BackupCommandError, Source};
 use crate::limits;
 use crate::registry::stored_text;
+use crate::terminal::report;
 
 /// How long events live: the default of kube-apiserver's `--event-ttl`, in seconds.
 const EVENT_SECONDS: i64 = 3_600;
@@ -93,7 +94,7 @@ impl Export {
         let saved = self.source.save(&backup, &beside(path, ".data"))?;
         let written = self.write(path, &backup, saved.1.last.max(saved.0.revision).get());
         let _ = fs::remove_file(&backup); // no longer needed
-        println!("{}", written?);
+        report(written?);
         Ok(())
     }
 

@@ -110,7 +110,7 @@ impl Patched<'_> {
             FieldValidation::Strict if !complaints.is_empty() => {
                 return Err(undecodable(&format!("strict decoding error: {}", complaints.join(", "))));
             }
-            FieldValidation::Warn => caller.warnings.extend(complaints),
+            FieldValidation::Warn => caller.notices.warnings.extend(complaints),
             _ => {}
         }
         convert::default(other, &mut value)?;
@@ -202,7 +202,7 @@ fn report_complaints(
             let why = format!("strict decoding error: {}", complaints.join(", "));
             return Err(undecodable(&why));
         }
-        FieldValidation::Warn => caller.warnings.extend(complaints),
+        FieldValidation::Warn => caller.notices.warnings.extend(complaints),
         _ => {}
     }
     Ok(())

@@ -243,6 +243,7 @@ impl Claims {
     /// Reads a list of groups, or a single one that is written as a string.
     fn groups<'a>(&self, value: &'a Value) -> Result<Vec<&'a str>, String> {
         match value {
+            Value::Null => Ok(Vec::new()),
             Value::String(one) => Ok(vec![one]),
             Value::Array(many) => {
                 let texts = many.iter().map(|group| group.as_str().ok_or("a group is no string"));

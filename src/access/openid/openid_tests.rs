@@ -97,6 +97,8 @@ fn claims_become_a_user() {
     }
     let one = user(&openid, &key.sign("ES256", &claims(&json!({"groups": "c", "aud": ["x", "kubernetes"]}))));
     assert_eq!(one.unwrap().unwrap().1, ["oidc:c", "system:authenticated"]);
+    let none = user(&openid, &key.sign("ES256", &claims(&json!({"groups": null}))));
+    assert_eq!(none.unwrap().unwrap().1, ["system:authenticated"]);
     assert_eq!(user(&openid, &key.sign("ES256", &claims(&json!({"iss": "https://other"})))), None);
     assert_eq!(user(&openid, b"opaque"), None);
 }
