@@ -187,6 +187,7 @@ impl Gateway {
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             jwks_uri: boot
                 .config
+                .tokens
                 .service_account_jwks_uri
                 .clone()
                 .unwrap_or_else(|| jwks_uri((boot.config.advertised(), boot.address.port()).into())),
