@@ -17,8 +17,6 @@ use crate::backup::{BackupCommandError, Source};
 use crate::limits;
 use crate::registry::stored_text;
 
-/// How long events live: the default of kube-apiserver's `--event-ttl`, in seconds.
-const EVENT_SECONDS: i64 = 3_600;
 /// The text before the digits of a revision.
 const REVISION_NAME: &[u8] = b"\"resourceVersion\":\"";
 
@@ -151,7 +149,8 @@ impl Exporting {
             Ok(())
         })?;
         let leases = 1..=events.div_ceil(limits::MOVING_LEASE_KEYS);
-        let leases = leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: EVENT_SECONDS }).collect();
+        let leases =
+            leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: limits::MOVING_EVENT_SECONDS }).collect();
         let bytes = writer.finish(&Ending { leases, revision: revision.cast_signed() })?;
         Ok(format!("{count} objects as of revision {revision}, {bytes} bytes{}", shown(&skipped)))
     }

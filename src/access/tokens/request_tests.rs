@@ -3,6 +3,7 @@ use flotilla_proto::value;
 use super::super::keys::SigningKey;
 use super::*;
 use crate::config::TokenOptions;
+use crate::limits;
 
 #[derive(Debug)]
 struct Objects;
@@ -71,7 +72,7 @@ fn a_token_for_a_pod_names_its_node_and_lives_long() {
     let kubernetes = &claims["kubernetes.io"];
     assert_eq!((&kubernetes["pod"]["uid"], &kubernetes["node"]["uid"]), (&"u-p".into(), &"u-n".into()));
     assert_eq!(kubernetes["warnafter"], 4_607);
-    assert_eq!(claims["exp"], 1_000 + EXTENDED_SECONDS);
+    assert_eq!(claims["exp"], 1_000 + limits::TOKEN_EXTENDED_SECONDS);
     assert_eq!(answer.str_at(&["status", "expirationTimestamp"]), "1970-01-01T01:16:47Z");
 }
 
