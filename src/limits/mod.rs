@@ -6,9 +6,10 @@
 //! The other crates have a module `limits` for what they bound themselves; this module contains that of
 //! [`flotilla_objects`]. Numbers of other sorts stand with what they describe:
 //!
-//! - limits of the fields of the API, which Kubernetes validates, with the kind or rule;
+//! - limits of the fields of the API, which Kubernetes validates, with the kind or rule, and how much a cell of a Table
+//!   shows, with its column;
 //! - defaults of flags with the flag, in [`crate::config`];
-//! - sizes that a protocol, a format or a cipher fixes, with the codec;
+//! - sizes that a protocol, a format or a cipher fixes, and ranges of types, with the codec;
 //! - numbers of Kubernetes' cost model of CEL, with the function that has the cost.
 //!
 //! `tests/tidy.rs` lists the files with such numbers, and finds bounds that stand elsewhere.
