@@ -29,7 +29,7 @@ use crate::embedded::TextError;
 use crate::flag_files::FlagFiles;
 use crate::limits;
 use crate::outbound::Outbound;
-use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::pki::{PeerPki, Pki, PkiError, PkiOptions};
 use crate::prometheus::Meter;
 use crate::status::ApiError;
 use crate::tasks;
@@ -349,7 +349,7 @@ fn server_url(config: &Config, address: SocketAddr) -> String {
 /// Renews certificates when they are due, for ever. Checks them at a fixed interval.
 async fn renew(pki: &Arc<Pki>, peers: Option<&Arc<PeerPki>>) {
     loop {
-        actix_web::rt::time::sleep(RENEWAL_CHECK_INTERVAL).await;
+        actix_web::rt::time::sleep(limits::RENEWAL_CHECK_INTERVAL).await;
         let (pki, peers) = (Arc::clone(pki), peers.cloned());
         let refresh = move || pki.refresh().and_then(|()| peers.map_or(Ok(()), |peers| peers.refresh()));
         match tasks::blocking(refresh).await {

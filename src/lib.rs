@@ -9,6 +9,7 @@
 //! The modules of [`flotilla_objects`] lie below all of them, in a crate of their own: an edit of a kind is tested
 //! without building the server.
 //!
+//! - Bounds: `limits`
 //! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
 //!   `embedded`, `large_pages`, `parent`, `terminal`
 //! - Configuration: `config`, `pki`
@@ -54,6 +55,7 @@ pub mod follow;
 pub mod gateway;
 pub mod kube_apiserver;
 pub mod large_pages;
+pub mod limits;
 pub mod metrics;
 pub mod moving;
 pub mod openapi;
@@ -85,5 +87,5 @@ pub mod webhooks;
 
 pub use flotilla_cluster::tasks;
 pub use flotilla_objects::{
-    api_version, expressions, field, fieldmanager, kinds, limits, patch, printing, rules, schemas, status,
+    api_version, expressions, field, fieldmanager, kinds, patch, printing, rules, schemas, status,
 };

@@ -10,6 +10,7 @@ pub mod complaints;
 pub mod conform;
 pub mod duration;
 pub mod json;
+pub mod limits;
 pub mod names;
 pub mod order;
 pub mod peer;

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use crate::limits::FIELDS_SEARCHED_MAX;
+
 /// A name or text that is static for built-in types and owned for custom ones.
 pub type Text = Cow<'static, str>;
 
@@ -87,10 +89,6 @@ pub enum Part {
     /// name of its type.
     Embedded(&'static str, &'static [Wire]),
 }
-
-/// How many fields of a type are searched one by one; no built-in type has more. Types of custom resources may have any
-/// number; the fields after those that every object has are then sorted by name.
-const FIELDS_SEARCHED_MAX: usize = 128;
 
 impl Type {
     /// Returns the names of the embedded structs that contain a field, the outermost first.

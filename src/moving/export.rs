@@ -18,8 +18,6 @@ use crate::limits;
 use crate::registry::stored_text;
 use crate::terminal::report;
 
-/// How long events live: the default of kube-apiserver's `--event-ttl`, in seconds.
-const EVENT_SECONDS: i64 = 3_600;
 /// The text before the digits of a revision.
 const REVISION_NAME: &[u8] = b"\"resourceVersion\":\"";
 
@@ -152,7 +150,8 @@ impl Exporting {
             Ok(())
         })?;
         let leases = 1..=events.div_ceil(limits::MOVING_LEASE_KEYS);
-        let leases = leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: EVENT_SECONDS }).collect();
+        let leases =
+            leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: limits::MOVING_EVENT_SECONDS }).collect();
         let bytes = writer.finish(&Ending { leases, revision: revision.cast_signed() })?;
         Ok(format!("{count} objects as of revision {revision}, {bytes} bytes{}", shown(&skipped)))
     }

@@ -25,8 +25,6 @@ use crate::status::{ApiError, ApiResult};
 /// Characters of a generated suffix: no vowels, and none that is easily confused with another.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
-/// The length of the longest generated name. Most kinds allow no longer names.
-const GENERATED_NAME_MAX: usize = 63;
 
 impl Registry {
     /// Returns the tenure in which this leader may create an object without catching up first: see
@@ -383,7 +381,7 @@ pub(super) fn reset_status(of: &Type, object: &mut Value) {
 
 /// Returns a name that begins with `prefix` and ends with random characters.
 fn generate(prefix: &str) -> String {
-    let mut end = prefix.len().min(GENERATED_NAME_MAX - SUFFIX_LENGTH);
+    let mut end = prefix.len().min(limits::GENERATED_NAME_BYTES - SUFFIX_LENGTH);
     while !prefix.is_char_boundary(end) {
         end -= 1;
     }

@@ -15,8 +15,8 @@ use super::status::Member;
 use super::types::{LogIdentity, TypeConfig};
 use super::wire;
 use crate::limits::{
-    ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE,
-    TRANSFER_TIMEOUT, TRANSFER_WAIT,
+    ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CAUGHT_UP_ENTRIES_MAX,
+    CHANGES_BEGUN_MAX, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT,
 };
 use crate::roster::Replica;
 
@@ -362,8 +362,5 @@ fn matched(metrics: &Metrics, member: u64) -> Option<u64> {
 
 /// Returns whether a replica has nearly all of the log, from the metrics of its leader.
 fn near(metrics: &Metrics, member: u64) -> bool {
-    matched(metrics, member).is_some_and(|index| index + CAUGHT_UP_ENTRIES >= metrics.last_log_index.unwrap_or(0))
+    matched(metrics, member).is_some_and(|index| index + CAUGHT_UP_ENTRIES_MAX >= metrics.last_log_index.unwrap_or(0))
 }
-
-/// How many entries a replica may lack when it is given a vote: it gets them while the change is made.
-const CAUGHT_UP_ENTRIES: u64 = 64;

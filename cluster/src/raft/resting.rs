@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use flotilla_proto::replication as message;
 use futures_util::FutureExt;
@@ -15,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::node::{GroupRaft, Node};
 use super::rest::{Phase, Rest};
 use super::wire;
-use crate::limits::{ELECTION_TIMEOUT, EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER};
+use crate::limits::{EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER, REST_WAKING};
 use crate::peer::peer_view::PeerView;
 
 /// A group whose leader wants it to rest.
@@ -29,7 +28,7 @@ pub(crate) struct RestProposal {
 
 /// Does what [`Node::wake`] does.
 pub(super) async fn wake(raft: &GroupRaft, rest: &Rest) {
-    if rest.phase() == Phase::Awake && rest.woke().elapsed() > WAKING {
+    if rest.phase() == Phase::Awake && rest.woke().elapsed() > REST_WAKING {
         return;
     }
     rest.note_event();
@@ -39,9 +38,6 @@ pub(super) async fn wake(raft: &GroupRaft, rest: &Rest) {
         let _ = raft.get_read_linearizer(ReadPolicy::ReadIndex).await;
     }
 }
-
-/// How long after a group woke its leader may lack the confirmation of a first heartbeat.
-const WAKING: Duration = ELECTION_TIMEOUT.end;
 
 impl Node {
     pub(super) fn rest(&self) -> &Arc<Rest> {

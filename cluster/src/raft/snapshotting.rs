@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 use super::node::{Metrics, Node};
 use super::starting::{StartError, refused};
-use crate::limits::{SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX};
+use crate::limits::{
+    SNAPSHOT_ANNOUNCED_TIMEOUT, SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX,
+};
 use crate::snapshot::Pace;
 
 /// The condition for the next snapshot.
@@ -97,7 +99,7 @@ impl Node {
         announced.await.map_err(refused)?;
         self.raft.trigger().snapshot().await.map_err(refused)?;
         if let Some(index) = index {
-            let built = self.raft.wait(Some(Duration::from_secs(10)));
+            let built = self.raft.wait(Some(SNAPSHOT_ANNOUNCED_TIMEOUT));
             let known = move |metrics: &Metrics| metrics.snapshot.is_some_and(|snapshot| snapshot.index() >= index);
             built.metrics(known, "knows the snapshot").await.map_err(refused)?;
             self.raft.trigger().purge_log(index).await.map_err(refused)?;

@@ -8,11 +8,8 @@ use tokio::time::Instant;
 
 use super::division;
 use super::{Change, ChangeRange, Extent, Snapshot, Table};
+use crate::limits::SNAPSHOT_ATTEMPTS;
 use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
-
-/// Attempts to take a snapshot, or to read an object at a revision. An attempt fails if the revision leaves the history
-/// meanwhile.
-const SNAPSHOT_ATTEMPTS: usize = 64;
 
 impl Table {
     /// Returns the object as it is now on this replica. In a table of several groups it may be newer than

@@ -93,6 +93,7 @@ mod tests {
     use crate::catalogue;
     use crate::conform::conform;
     use crate::json;
+    use crate::limits::JSON_DEPTH_MAX;
     use crate::value;
 
     #[test]
@@ -168,6 +169,6 @@ mod tests {
             assert_eq!(conform(schema, &mut value), Ok(Vec::new()));
             value.hole().is_some()
         };
-        assert_eq!((has_hole(json::DEPTH_MAX - 1), has_hole(json::DEPTH_MAX)), (false, true));
+        assert_eq!((has_hole(JSON_DEPTH_MAX - 1), has_hole(JSON_DEPTH_MAX)), (false, true));
     }
 }

@@ -6,10 +6,7 @@ use super::{Map, Str, Value};
 use crate::json;
 use crate::json::pass::Pass;
 use crate::json::scan;
-
-/// The depth down to which objects are read on first use. To skip an object, its content is scanned, so content is
-/// scanned once for each level above it. Deeper objects are read at once.
-const DEPTH_MAX: u8 = 24;
+use crate::limits::READ_ON_USE_DEPTH_MAX;
 
 /// The text of one object. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -93,7 +90,7 @@ impl Reader<'_> {
                 self.pass.at += 2;
                 Some(Value::object())
             }
-            b'{' if self.text.depth < DEPTH_MAX => {
+            b'{' if self.text.depth < READ_ON_USE_DEPTH_MAX => {
                 let from = self.pass.at;
                 self.pass.at = scan::value_end(self.pass.bytes, from)?;
                 let text = ObjectText { bytes: self.text.bytes.slice(from..self.pass.at), depth: self.text.depth + 1 };
@@ -210,7 +207,7 @@ mod tests {
 
     #[test]
     fn deeply_nested_values_are_read_lazily() {
-        let depth = 3 * usize::from(DEPTH_MAX);
+        let depth = 3 * usize::from(READ_ON_USE_DEPTH_MAX);
         let text = r#"{"a":[{"b":1},"#.repeat(depth) + "2" + &"]}".repeat(depth);
         let tree = read(&text.clone().into()).unwrap();
         assert_eq!(tree, json::parse(text.as_bytes()).unwrap());

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -81,7 +83,7 @@ fn verifier(keys: &[&Key]) -> OpenId {
 fn user(openid: &OpenId, token: &[u8]) -> Option<Result<(String, Vec<String>), OpenIdError>> {
     let mut digest = [0; 32];
     digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, token).as_ref());
-    let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
     let found = openid.known(&digest, now).or_else(|| openid.user(&Token::parse(token)?, &digest, now))?;
     Some(found.map(|user| (user.name.to_string(), user.groups.iter().map(ToString::to_string).collect())))
 }

@@ -37,3 +37,30 @@ pub const OUTBOUND_HEAD_BYTES: usize = 262_144;
 
 /// Headers of an answer of another server.
 pub const OUTBOUND_HEADERS: usize = 256;
+
+/// How long opening a connection to another server may take.
+pub const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a component of the cluster may take to report its health, as in the reference.
+pub const COMPONENT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Bytes of a component's report that are read.
+pub const COMPONENT_ANSWER_BYTES: usize = 10_240;
+
+/// Header names of a request that is passed to another server. The map that holds them has room for 24,576.
+pub const PASSED_HEADERS: usize = 16_384;
+
+/// Largest number of bytes of a connection in one message of its tunnel.
+pub const EGRESS_DATA_BYTES: usize = 32_768;
+
+/// Largest message that is accepted from a tunnel, in bytes, as in Go's gRPC.
+pub const EGRESS_PACKET_BYTES: usize = 4 * 1_048_576;
+
+/// Largest number of messages of a tunnel that wait to be sent.
+pub const EGRESS_PACKETS: usize = 4;
+
+/// Bytes of an invalid answer of a webhook that an error repeats.
+pub const WEBHOOK_TEXT_BYTES: usize = 2_048;
+
+/// Calls of a webhook until one succeeds, as in the reference.
+pub const WEBHOOK_ATTEMPTS: u32 = 5;

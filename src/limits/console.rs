@@ -22,3 +22,9 @@ pub const CONSOLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How long a stream of events lasts. The browser then asks again, and is authorized again.
 pub const CONSOLE_STREAM_LIFETIME: Duration = Duration::from_secs(300);
+
+/// Largest number of types of requests, and of resources, that the page shows.
+pub const CONSOLE_ROWS: usize = 25;
+
+/// Largest number of warnings that the page shows.
+pub const CONSOLE_WARNINGS: usize = 30;

@@ -30,3 +30,18 @@ pub const AUDIT_FLUSH_PAUSE: Duration = Duration::from_secs(1);
 
 /// The time between two log lines about audit events that were lost for the same reason.
 pub const AUDIT_LOSS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The longest time between two batches of events, however low their rate is.
+pub const AUDIT_PAUSE_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// The longest recorded `User-Agent`, in bytes.
+pub const AUDIT_USER_AGENT_BYTES: usize = 1_024;
+
+/// If a request takes longer than this, its events state the times of its parts, as in the reference.
+pub const AUDIT_SLOW_REQUEST: Duration = Duration::from_millis(500);
+
+/// How long a call of the audit webhook may take.
+pub const AUDIT_WEBHOOK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How often a list is sent to the audit webhook before its events are lost.
+pub const AUDIT_WEBHOOK_ATTEMPTS: u32 = 5;

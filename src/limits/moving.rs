@@ -33,3 +33,9 @@ pub const MOVING_WATCH_STACK: usize = 512 << 10;
 pub const MOVING_PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Keys that share one lease, as in the reference.
 pub const MOVING_LEASE_KEYS: u64 = 1_000;
+
+/// How long an import waits for a change before it checks signals.
+pub const MOVING_SIGNAL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long exported events live, in seconds: the default of `--event-ttl` of kube-apiserver.
+pub const MOVING_EVENT_SECONDS: i64 = 3_600;
