@@ -72,8 +72,6 @@ const ELSEWHERE: [&str; 22] = [
     "src/golang/src/regexp/escape.rs",
     "src/objects/src/expressions/objects.rs",
 ];
-/// Pauses that stand with the loops that they are part of: those that begin again what ended with an error.
-const PAUSES: [&str; 1] = ["RESTART_DELAY"];
 
 struct Source {
     path: PathBuf,
@@ -259,7 +257,7 @@ fn bounds(text: &str) -> Vec<&str> {
     let (mut found, mut is_constant) = (Vec::new(), false);
     for line in text.lines() {
         is_constant |= constant(line).is_some() || item(line).starts_with("static ");
-        found.extend(bound(line).filter(|name| !PAUSES.contains(name)));
+        found.extend(bound(line));
         if !is_constant && has_time_span(line) {
             found.push(line.trim());
         }
