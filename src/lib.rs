@@ -27,6 +27,7 @@
 //!   `watchdog`, `boot`, `controllers`, `moving`
 //! - HTTP: `gateway`
 //! - Other ways to start the server: `etcd`, `kube_apiserver`
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block"))]
 
 pub mod access;
 pub mod administration;

@@ -47,6 +47,7 @@
 //! - Agreement between replicas: `snapshot`, `raft`
 //! - This replica among the others: `replica`
 //! - The store: `boot`, `backup`, `store`, `members`, `preferences`, `shards`
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block"))]
 
 /// Whether the code makes this mistake on purpose. True only in a simulation that must find the mistake.
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Random and hostile expressions: none panics or overflows the stack, and one that costs too much is stopped.
 //! `CEL_ROUNDS=N` runs more of them.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block")]
 
 use flotilla_cel::check::Checked;
 use flotilla_cel::cost::{NoSizes, estimate};
