@@ -19,7 +19,8 @@
 //! says up to which revision the group is closed: it will write nothing more at or below that revision. Lists and
 //! watches of a whole table merge its shards, and read up to the smallest revision that is closed in all of its groups.
 //! A reader that waits for a group without writes asks it to close: a consistent read asks at once, watches ask at a
-//! fixed pace. The number of shards of a table can be changed while the table is in use ([`replica::dividing`]).
+//! fixed pace. The number of shards of a table can be changed while the table is in use
+//! ([`replica::sharding::dividing`]).
 //!
 //! # After a crash
 //! Each group is restored from its newest snapshot ([`snapshot`]) and the log after it. Both contain the history

@@ -12,8 +12,8 @@ use crate::limits::{
 };
 use crate::peer::{Hello, Lane, Peers, Target};
 use crate::raft::{GroupStatus, Unchanged};
-use crate::replica::mapping;
 use crate::replica::running::Running;
+use crate::replica::sharding::mapping;
 use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
 use crate::store::Store;
 use crate::{Expectation, ReadError, Revision};

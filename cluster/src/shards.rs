@@ -1,7 +1,7 @@
 //! The shards of tables: showing and changing their number.
 
 use crate::limits::ATTEMPT_INTERVAL;
-use crate::replica::mapping;
+use crate::replica::sharding::mapping;
 use crate::shard_map::{DEFAULT_GROUP, Division, group_name};
 use crate::store::Store;
 use crate::{Expectation, ReadError, ShardMapError, TableId, WriteError};

@@ -9,11 +9,11 @@ use flotilla_proto::replication::{self as message, Method, write_result};
 use futures_util::future::BoxFuture;
 use prost::Message;
 
+use super::asking::leader_client::LeaderClient;
+use super::asking::write_messages::{put_write_error, read_write};
+use super::forming::identity::IdentityFile;
 use super::groups::{Group, Groups};
-use super::identity::IdentityFile;
-use super::leader_client::LeaderClient;
-use super::placement::{self, Placement};
-use super::write_messages::{put_write_error, read_write};
+use super::leading::placement::{self, Placement};
 use crate::object::WriteId;
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Refusal, Reply, Service};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
-use super::leader_client::LeaderClient;
-use super::reads::Reads;
+use super::asking::leader_client::LeaderClient;
+use super::asking::reads::Reads;
 use crate::raft::Node;
 
 /// The parts of a group that readers and writers need.

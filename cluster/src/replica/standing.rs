@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::groups::Group;
-use super::mapping;
+use super::sharding::mapping;
 use super::starter::Starter;
 use crate::limits::READY_WARNING_INTERVAL;
 use crate::raft::{Node, Votes};

@@ -9,10 +9,10 @@ use actix::{Actor, Addr, System};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::closer::Closer;
+use super::asking::closer::Closer;
+use super::asking::leader_client::LeaderClient;
+use super::asking::reads::Reads;
 use super::groups::{Group, Groups};
-use super::leader_client::LeaderClient;
-use super::reads::Reads;
 use crate::clock::GroupClock;
 use crate::disk::{Disk, aside};
 use crate::group::{Applier, Proposer, Tables};

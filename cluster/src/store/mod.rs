@@ -17,11 +17,11 @@ use crate::group::Tables;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::raft::{GroupStatus, Node};
-#[cfg(test)]
-use crate::replica::retried_write::RetriedWrite;
 use crate::replica::running::Running;
 use crate::replica::standing::Standing;
 use crate::replica::writing::make;
+#[cfg(test)]
+use crate::replica::writing::retried_write::RetriedWrite;
 use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
 use crate::wal::WalUsage;
 use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};

@@ -15,13 +15,13 @@ use futures_util::future::join_all;
 use prost::Message;
 use tokio::time::{Instant, sleep_until};
 
-use super::placement::Placement;
 use super::reachability::Reachability;
 use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Lane, Peers, Target};
 use crate::raft::{Node, RestProposal, know_members};
+use crate::replica::leading::placement::Placement;
 use crate::shard_map::DEFAULT_GROUP;
 
 /// Runs the timer until all groups are shut down.

@@ -1,10 +1,8 @@
 //! Spreads the leaders of groups over the members.
 
-use std::collections::BTreeMap;
-
-use super::placement::{NamedGroup, Placement};
+use super::handing_over::able;
+use super::placement::Placement;
 use crate::limits::BALANCE_INTERVAL;
-use crate::raft::Unchanged;
 
 /// Hands groups over, one at a time: each to its preferred leader, and others while this replica leads more than its
 /// share and another replica leads less. Hands over all groups while this replica is drained.
@@ -13,7 +11,7 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
         tokio::time::sleep(BALANCE_INTERVAL).await;
         let groups = placement.groups();
         if placement.is_drained() {
-            let _ = hand_over_all(placement).await; // groups that no other replica can take yet are tried again
+            let _ = placement.hand_over_all().await; // groups that no other replica can take yet are tried again
             continue;
         }
         let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
@@ -32,42 +30,6 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
             tracing::debug!(%error, "a group could not be handed over");
         }
     }
-}
-
-/// Hands over all groups that this replica leads, each to the replica that leads the fewest.
-///
-/// # Errors
-/// Names the groups that no other replica can lead now.
-pub(crate) async fn hand_over_all(placement: &Placement) -> Result<(), String> {
-    let (own, groups) = (placement.own(), placement.groups());
-    let mut kept = Vec::new();
-    for (name, node) in groups.iter().filter(|(_, node)| node.leader() == Some(own)) {
-        let led = |member: u64| groups.iter().filter(|(_, node)| node.leader() == Some(member)).count();
-        let others = able(own, &groups).into_iter().filter(|other| *other != own && node.has_caught_up(*other));
-        let handed = match others.min_by_key(|other| led(*other)) {
-            Some(to) => matches!(node.hand_over(to).await, Ok(()) | Err(Unchanged::NotLeader(_))),
-            None => false,
-        };
-        if !handed {
-            kept.push(&**name);
-        }
-    }
-    match kept.is_empty() {
-        true => Ok(()),
-        false => Err(format!("nobody else can lead {} yet", kept.join(", "))),
-    }
-}
-
-/// Returns the replicas that may be given a group: they have a vote in every group, and are this replica, or are
-/// reachable and not drained.
-fn able(own: u64, groups: &[NamedGroup]) -> Vec<u64> {
-    let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
-    for (_, node) in groups {
-        for voter in node.voters() {
-            *votes.entry(voter).or_default() += usize::from(voter == own || node.may_lead(voter));
-        }
-    }
-    votes.into_iter().filter(|(_, votes)| *votes == groups.len()).map(|(id, _)| id).collect()
 }
 
 /// A group, as its leader sees it when it decides about handing over.

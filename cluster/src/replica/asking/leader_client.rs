@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::latest_attempts::LatestAttempts;
-use super::write_messages::{put_write, write_error};
+use super::write_messages::{WriteRequest, put_write, write_error};
 use crate::clock::{Close, GroupClock};
 use crate::entry::Step;
 use crate::group::{Advance, Propose, Proposer, WaitingWrites};
@@ -32,17 +32,6 @@ pub(crate) struct LeaderClient {
     latest_attempts: Arc<LatestAttempts>,
     proposer: Addr<Proposer<Proposals>>,
     peers: Option<Arc<dyn Peers>>,
-}
-
-/// A write, as it is sent to the leader.
-pub(crate) struct WriteRequest<'a> {
-    pub(crate) write: &'a Write,
-    /// The id of the write.
-    pub(crate) write_id: WriteId,
-    /// The number of earlier attempts that were not answered.
-    pub(crate) repeated: u32,
-    /// The division of the table, and the number of the shard there.
-    pub(crate) shard: (Epoch, u16),
 }
 
 /// A write that the leader has decided.

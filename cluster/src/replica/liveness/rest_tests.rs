@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::replica_tests::{Cluster, PATIENCE, create, read, until};
 use crate::limits::{ELECTION_TIMEOUT, QUORUM_SILENCE_MAX};
+use crate::replica::replica_tests::{Cluster, PATIENCE, create, read, until};
 use crate::{GroupStatus, Standing, Store};
 
 fn groups(store: &Store) -> Vec<GroupStatus> {

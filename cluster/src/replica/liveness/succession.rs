@@ -15,11 +15,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::placement::Placement;
 use crate::limits::{MISSING_INTERVAL, PEER_SILENCE_MAX, SUCCESSION_CHECK_TIMEOUT, SUCCESSION_INTERVAL};
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Network, Peers};
 use crate::raft::{Member, Node};
+use crate::replica::leading::placement::Placement;
 
 /// Stands for election in the groups of every leader that disconnects, for as long as the store is open.
 pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, network: Arc<dyn Network>) {

@@ -18,15 +18,15 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::groups::{Group, Groups};
 use super::mapping;
-use super::starter::Starter;
 use crate::entry::{Action, Filling, Operation, ShardId, Step};
 use crate::group::Tables;
 use crate::limits::{
     DIVIDING_INTERVAL, DIVIDING_RETRY_INTERVAL, FILLING_BYTES_MAX, FILLING_HOLD, FILLING_INTERVAL, FILLING_LAG_MS,
     FILLING_OBJECTS_MAX, SCAN_UNDER_LOCK_MAX,
 };
+use crate::replica::groups::{Group, Groups};
+use crate::replica::starter::Starter;
 use crate::shard_map::{DEFAULT_GROUP, Epoch, Placement, ShardMap};
 use crate::table::shard::Shard;
 use crate::table::{ChangeRange, Division, Extent};

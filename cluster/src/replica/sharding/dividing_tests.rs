@@ -9,15 +9,15 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::replica_tests::PATIENCE;
 use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
+use crate::replica::replica_tests::{self, Cluster, PATIENCE};
 use crate::{
     Change, ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, ReadError, Revision,
     Selection, Snapshot, SnapshotError, Store, Table, TableId, Terms, Write, WriteError,
 };
 
-pub(super) fn pods() -> TableId {
+fn pods() -> TableId {
     TableId::new("pods")
 }
 
@@ -60,7 +60,7 @@ const RECORDING_TIME: Duration = Duration::from_secs(5);
 type Acknowledged = Arc<Mutex<BTreeMap<String, (Revision, bool)>>>;
 
 /// Writers, readers, pagers and watchers that run until they are stopped.
-pub(super) struct Traffic {
+struct Traffic {
     stopped: Arc<AtomicBool>,
     acknowledged: Acknowledged,
     /// The longest time that a write took.
@@ -72,7 +72,7 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// Starts to write to some stores, in turn, and to read from all of them.
-    pub(super) fn begin(stores: &[Store]) -> Traffic {
+    fn begin(stores: &[Store]) -> Traffic {
         let since = stores.iter().map(|store| store.table(&pods()).revision()).min().unwrap();
         let (stopped, acknowledged, slowest) = (Arc::default(), Acknowledged::default(), Arc::default());
         let mut traffic = Traffic { stopped, acknowledged, slowest, tasks: Vec::new(), watchers: Vec::new(), since };
@@ -103,7 +103,7 @@ impl Traffic {
 
     /// Stops the traffic, and checks what it saw against the history of a store. Returns the longest time that a write
     /// took.
-    pub(super) async fn end(self, store: &Store) -> Duration {
+    async fn end(self, store: &Store) -> Duration {
         self.stopped.store(true, Ordering::SeqCst);
         for task in self.tasks {
             assert!(task.await.unwrap() > 0, "every task got something done");
@@ -373,7 +373,7 @@ impl Outcome {
 type Stage = (&'static str, fn(&Store) -> bool);
 
 /// The stages at which stores are stopped, in order.
-pub(super) const STAGES: [Stage; 5] = [
+const STAGES: [Stage; 5] = [
     ("the next division is known", |store| store.shards().iter().any(|table| table.next.is_some())),
     ("some shard is being filled", |store| next(store, |stage| stage.filled.step > 0)),
     ("the old division is to end", |store| store.registry().map().tables.values().any(|placement| placement.ending)),
@@ -391,7 +391,7 @@ fn next(store: &Store, is_so: fn(&crate::table::stage::StageContent) -> bool) ->
 }
 
 /// Waits until a store is in a stage, or past it.
-pub(super) async fn until(store: &Store, (what, is_now): &Stage) {
+async fn until(store: &Store, (what, is_now): &Stage) {
     let began = Instant::now();
     let is_over = || store.shards().iter().any(|table| table.next.is_none());
     while !is_now(store) && !is_over() {
@@ -440,5 +440,30 @@ async fn a_division_continues_after_a_crash_at_any_stage() {
         store.barrier(&table).await.unwrap();
         assert_eq!(list(&table.snapshot(), 50).len() as u64, table.len());
         store.shutdown().await;
+    }
+}
+
+/// Divides the pods under traffic, and stops the leader of the default group at each stage.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
+    for (number, stage) in STAGES.iter().enumerate() {
+        let cluster = Cluster::new(&["a", "b", "c"], 0);
+        let stores = cluster.open_all().await;
+        let traffic = Traffic::begin(&stores[..2]);
+        // The traffic uses two of the stores; the third one leads and is stopped.
+        stores[0].transfer(None, "c").await.unwrap();
+        replica_tests::until("c leads", || *stores[2].leadership().borrow()).await;
+        let dividing = stores[0].clone();
+        let dividing = tokio::spawn(async move { dividing.divide(&pods(), 4).await });
+        until(&stores[number % 3], stage).await;
+        let mut stores = stores;
+        stores.pop().unwrap().shutdown().await;
+        dividing.await.unwrap().unwrap();
+        let c = cluster.open("c").await;
+        assert!([&stores[0], &c].iter().all(|store| store.shards()[0].groups.len() == 4));
+        let slowest = traffic.end(&c).await;
+        eprintln!("{}: the slowest write took {slowest:?}", stage.0);
+        stores.push(c);
+        futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
     }
 }

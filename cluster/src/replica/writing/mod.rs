@@ -1,9 +1,13 @@
 //! Makes a write, whichever replica leads its group.
+//!
+//! [`retried_write`] makes it exactly once, although it may be sent twice.
 
-use super::groups::Groups;
-use super::retried_write::RetriedWrite;
+pub(crate) mod retried_write;
+
+use self::retried_write::RetriedWrite;
 use crate::group::Tables;
 use crate::limits::OBJECT_BYTES_MAX;
+use crate::replica::groups::Groups;
 use crate::shard_map::MAP_TABLE;
 use crate::{Mutation, Outcome, Tenure, Write, WriteError};
 

@@ -12,16 +12,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::balance;
-use super::groups::Groups;
+use super::handing_over::{self, NamedGroup};
 use crate::group::Tables;
 use crate::limits::{DRAIN_WAIT, PEER_RETRY_INTERVAL, TRANSFER_HOLD};
 use crate::peer::Hello;
-use crate::raft::Node;
+use crate::replica::groups::Groups;
 use crate::shard_map::number_of_group;
-
-/// A group with its name.
-pub(crate) type NamedGroup = (Arc<str>, Node);
 
 /// What this replica should lead.
 pub(crate) struct Placement {
@@ -156,6 +152,14 @@ impl Placement {
         join_all(groups.iter().map(|(_, node)| node.give_up_leadership())).await;
     }
 
+    /// Hands over all groups that this replica leads, each to the replica that leads the fewest.
+    ///
+    /// # Errors
+    /// Names the groups that no other replica can lead now.
+    pub(crate) async fn hand_over_all(&self) -> Result<(), String> {
+        handing_over::hand_over_all(self.own, &self.groups()).await
+    }
+
     async fn drain(&self) -> Result<(), String> {
         let others = self.groups().iter().all(|(_, node)| node.members().iter().any(|other| other.id != self.own));
         if !others {
@@ -167,7 +171,7 @@ impl Placement {
         self.held.lock().clear();
         let deadline = Instant::now() + DRAIN_WAIT;
         loop {
-            match balance::hand_over_all(self).await {
+            match self.hand_over_all().await {
                 // Others may lag behind at the moment, or may be about to connect.
                 Err(_) if Instant::now() < deadline => tokio::time::sleep(PEER_RETRY_INTERVAL).await,
                 handed => return handed,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use tokio::time::{Instant, sleep};
 
-use super::groups::{Group, Groups};
-use super::starter::Starter;
-use super::writing::make;
 use crate::group::Tables;
 use crate::limits::{ATTEMPT_INTERVAL, DIVIDING_RETRY_INTERVAL, FORMATION_POLL_INTERVAL, GROUP_FORMATION_WAIT};
 use crate::raft::{Member, Node};
+use crate::replica::groups::{Group, Groups};
+use crate::replica::starter::Starter;
+use crate::replica::writing::make;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, MAP_KEY, MAP_TABLE, ShardMap, group_name};
 use crate::task::Task;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::replica_tests::{Cluster, PATIENCE, create, pods, read};
 use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
+use crate::replica::replica_tests::{Cluster, PATIENCE, create, pods, read};
 use crate::{MembersError, Options, Revision, Standing, Store, TableOptions};
 
 /// Opens the store on a disk as a single replica, as a server does that is given no others.

@@ -3,9 +3,20 @@
 use bytes::Bytes;
 use flotilla_proto::replication::{self as message, write_result};
 
-use super::leader_client::WriteRequest;
-use crate::object::Term;
+use crate::object::{Term, WriteId};
+use crate::shard_map::Epoch;
 use crate::{Draft, Expectation, Key, Layout, Mutation, Revision, TableId, Terms, Write, WriteError};
+
+/// A write, as it is sent to the leader.
+pub(crate) struct WriteRequest<'a> {
+    pub(crate) write: &'a Write,
+    /// The id of the write.
+    pub(crate) write_id: WriteId,
+    /// The number of earlier attempts that were not answered.
+    pub(crate) repeated: u32,
+    /// The division of the table, and the number of the shard there.
+    pub(crate) shard: (Epoch, u16),
+}
 
 fn put_terms(terms: &[Term]) -> Vec<message::Term> {
     terms.iter().map(|(name, value)| message::Term { name: name.to_string(), value: value.to_string() }).collect()
@@ -36,7 +47,7 @@ pub(super) fn put_write(group: &str, term: u64, request: &WriteRequest<'_>) -> m
 }
 
 /// Returns the write that a message asks for.
-pub(super) fn read_write(message: message::Write) -> Write {
+pub(in crate::replica) fn read_write(message: message::Write) -> Write {
     let terms = |terms: Vec<message::Term>| {
         terms.into_iter().map(|term| (term.name.into(), term.value.into())).collect::<Vec<Term>>()
     };
@@ -59,7 +70,7 @@ pub(super) fn read_write(message: message::Write) -> Write {
 }
 
 /// Returns the message for a write that was not decided.
-pub(super) fn put_write_error(error: &WriteError) -> message::WriteOutcome {
+pub(in crate::replica) fn put_write_error(error: &WriteError) -> message::WriteOutcome {
     let result = match error {
         WriteError::NotLeader { .. } => write_result::NOT_LEADER,
         WriteError::Unavailable => write_result::UNAVAILABLE,

@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::groups::Groups;
-use super::leader_client::{LeaderClient, WriteDecision, WriteRequest};
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, WRITE_TIMEOUT};
 use crate::object::WriteId;
+use crate::replica::asking::leader_client::{LeaderClient, WriteDecision};
+use crate::replica::asking::write_messages::WriteRequest;
+use crate::replica::groups::Groups;
 use crate::table::WriteShard;
 use crate::{Change, ChangeKind, Expectation, Mutation, Outcome, Revision, Table, Tenure, Write, WriteError};
 

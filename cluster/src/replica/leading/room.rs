@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use super::balance;
 use super::placement::Placement;
 use crate::limits::{WAL_PATIENCE, WAL_RETRY_INTERVAL, WAL_ROOM_INTERVAL};
 use crate::wal::Wal;
@@ -17,7 +16,7 @@ pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
     while lacks.wait_for(|lacks| *lacks).await.is_ok() {
         tracing::error!("the disk has no room for the log to grow: handing over leadership; writes may be refused");
         placement.set_full(true);
-        let _ = balance::hand_over_all(&placement).await; // groups that no other can take yet are tried again
+        let _ = placement.hand_over_all().await; // groups that no other can take yet are tried again
         while *lacks.borrow_and_update() {
             let _ = tokio::time::timeout(WAL_ROOM_INTERVAL, lacks.changed()).await;
             wal.want_room();
@@ -38,7 +37,7 @@ pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
         tracing::error!("the disk is too slow for the log: handing over leadership; writes wait");
         placement.set_slow(true);
         while wal.is_behind() {
-            let _ = balance::hand_over_all(&placement).await; // groups that no other can take yet are tried again
+            let _ = placement.hand_over_all().await; // groups that no other can take yet are tried again
             tokio::time::sleep(WAL_RETRY_INTERVAL).await;
         }
         placement.set_slow(false);

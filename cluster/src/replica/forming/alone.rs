@@ -10,10 +10,10 @@ use tokio::sync::watch;
 
 use super::formation::gather;
 use super::gathering::FoundReplicas;
-use super::groups::{Group, Groups};
 use crate::limits::OUTLOOK_INTERVAL;
 use crate::peer::{Hello, Peers};
 use crate::raft::Node;
+use crate::replica::groups::{Group, Groups};
 use crate::roster::Replica;
 use crate::{Initial, OpenError};
 

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::balance;
-use super::placement::Placement;
 use crate::limits::{HELLO_TIMEOUT, MAJORITY_PATIENCE, REACHABILITY_CALL_INTERVAL, REACHES_FEWER_PATIENCE};
 use crate::peer::Peers;
 use crate::peer::peer_view::PeerView;
 use crate::raft::Node;
+use crate::replica::leading::placement::Placement;
 
 /// Compares how many members this replica reaches with what others announce.
 pub(super) struct Reachability {
@@ -84,7 +83,7 @@ impl Reachability {
         tracing::warn!("another replica reaches more members than this one: handing over leadership");
         let placement = self.placement.clone();
         // Groups that no other replica can take yet are tried again by `balance`.
-        actix::spawn(async move { balance::hand_over_all(&placement).await.unwrap_or_default() });
+        actix::spawn(async move { placement.hand_over_all().await.unwrap_or_default() });
     }
 
     /// Calls a member, so that a connection is made as soon as possible: there may be no other call to it.
