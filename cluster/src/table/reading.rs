@@ -7,8 +7,9 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::division;
-use super::{Change, ChangeRange, Extent, Snapshot, Table};
-use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
+use super::{Extent, Snapshot, Table};
+use crate::change::ChangeRange;
+use crate::{Change, Compacted, Object, Revision, SnapshotError, TooLarge};
 
 /// Attempts to take a snapshot, or to read an object at a revision. An attempt fails if the revision leaves the history
 /// meanwhile.

@@ -19,6 +19,7 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::mapping;
+use crate::change::ChangeRange;
 use crate::entry::{Action, Filling, Operation, ShardId, Step};
 use crate::group::Tables;
 use crate::limits::{
@@ -29,7 +30,7 @@ use crate::replica::groups::{Group, Groups};
 use crate::replica::starter::Starter;
 use crate::shard_map::{DEFAULT_GROUP, Epoch, Placement, ShardMap};
 use crate::table::shard::Shard;
-use crate::table::{ChangeRange, Division, Extent};
+use crate::table::{Division, Extent};
 use crate::task::Task;
 use crate::{
     Compacted, Expectation, Key, Object, Revision, Selection, Snapshot, SnapshotError, Table, TableId, WriteError,

@@ -1,4 +1,4 @@
-//! One committed change, as watchers see it.
+//! Committed changes, as watchers see them.
 
 use std::any::Any;
 use std::fmt;
@@ -83,4 +83,12 @@ impl fmt::Debug for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {:?}", self.kind, self.object)
     }
+}
+
+/// A range of changes: those after one revision and up to another, at most `max` of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChangeRange {
+    pub(crate) after: Revision,
+    pub(crate) through: Revision,
+    pub(crate) max: usize,
 }

@@ -4,10 +4,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::{Interest, Signal};
+use super::Table;
+use crate::change::ChangeRange;
 use crate::limits::{CHANGES_PER_READ_MAX, CHANGES_UNDER_LOCK_MAX};
-use crate::table::ChangeRange;
-use crate::{Change, Compacted, Revision, Table};
+use crate::watch::{Interest, Signal};
+use crate::{Change, Compacted, Revision};
 
 /// Follows the changes of a table that concern an interest. It is a cursor, never a queue.
 ///
