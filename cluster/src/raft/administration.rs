@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use flotilla_proto::replication::{self as message, administration};
+use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
 use openraft::raft::{Precondition, TransferLeaderRequest};
-use openraft::{ChangeMembers, RaftMetrics};
 use tokio::time::Instant;
 
-use super::node::{Node, described};
-use super::status::Member;
-use super::types::{LogIdentity, TypeConfig};
+use super::node::Node;
+use super::status::{Member, described};
+use super::types::{LogIdentity, Metrics, TypeConfig};
 use super::wire;
 use crate::limits::{
     ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE,
@@ -350,8 +350,6 @@ impl Node {
         others
     }
 }
-
-type Metrics = RaftMetrics<TypeConfig>;
 
 /// Returns the index of the last entry that a replica is known to have, from the metrics of its leader. `None` when
 /// there is none.

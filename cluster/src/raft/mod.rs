@@ -8,14 +8,16 @@
 //! - [`proposals`] proposes batches; [`promises`] delays answers until other members have promised larger revisions;
 //!   [`snapshotting`] decides when snapshots are written; [`status`] reports the state of a group; [`rest`] and
 //!   [`resting`] let idle groups rest.
-//! - [`network`] calls other replicas at their [`addresses`], and records what they have [`acknowledged`]; [`service`]
-//!   answers them; [`snapshot_sending`] does both for snapshots. All use the messages of [`wire`].
+//! - [`network`] calls other replicas over a [`link`] to each, at their [`addresses`], and records what they have
+//!   [`acknowledged`]; [`service`] answers them. For snapshots, [`snapshot_sending`] and [`snapshot_receiving`] do so.
+//!   All use the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;
 mod administration;
 mod config;
 mod exclusion;
+mod link;
 mod log_store;
 mod mandate;
 mod network;
@@ -28,6 +30,7 @@ mod replay;
 mod rest;
 mod resting;
 mod service;
+mod snapshot_receiving;
 mod snapshot_sending;
 mod snapshotting;
 mod starting;

@@ -1,12 +1,18 @@
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
+use prost::Message;
 use tokio::sync::watch;
 
 use super::*;
 use crate::limits::HEARTBEAT_INTERVAL;
-use crate::peer::{Contacts, Hello, Liveness};
+use crate::peer::{Contacts, Hello, Liveness, PeerError, Peers, Target};
+use crate::raft::acknowledged::Acknowledged;
+use crate::raft::addresses::Addresses;
+use crate::raft::exclusion::Excluded;
 use crate::raft::types;
 use crate::wal::Ballot;
 

@@ -1,6 +1,5 @@
 //! One Raft group on this replica.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +9,6 @@ use actix::Addr;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
-use openraft::{Membership, Raft};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -18,20 +16,17 @@ use super::addresses::Addresses;
 use super::exclusion::Excluded;
 use super::log_store::LogStore;
 use super::proposals::Proposals;
-use super::snapshot_sending::Receiver;
+use super::snapshot_receiving::Receiver;
 use super::snapshotting::SnapshotCondition;
-use super::state_machine::StateMachine;
-use super::status::Member;
-use super::types::{LeaderId, TypeConfig};
+use super::state_machine::GroupRaft;
+use super::status::{Member, described};
+use super::types::{LeaderId, Metrics};
 use crate::clock::GroupClock;
 use crate::entry::Batch;
 use crate::group::{Lead, Proposer};
 use crate::limits::{LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT};
 use crate::peer::Peers;
-use crate::roster::Replica;
 use crate::{ReadError, Revision};
-
-pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;
 
 /// One Raft group on this replica. Cheap to clone.
 #[derive(Clone)]
@@ -285,20 +280,6 @@ impl Node {
         let _ = self.raft.shutdown().await;
     }
 }
-
-/// Returns the members of a membership.
-pub(super) fn described(membership: &Membership<u64, Replica>) -> Vec<Member> {
-    let voters: BTreeSet<u64> = membership.voter_ids().collect();
-    let member = |(id, replica): (&u64, &Replica)| Member {
-        id: *id,
-        name: replica.name.clone(),
-        address: replica.address.clone(),
-        votes: voters.contains(id),
-    };
-    membership.nodes().map(member).collect()
-}
-
-pub(super) type Metrics = openraft::RaftMetrics<TypeConfig>;
 
 /// Returns whether a node leads and has applied an entry of its term, and with it everything before.
 fn leads(metrics: &Metrics, node: u64) -> bool {

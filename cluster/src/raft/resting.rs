@@ -12,8 +12,9 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::raft::ReadPolicy;
 use tokio::time::{Instant, sleep};
 
-use super::node::{GroupRaft, Node};
+use super::node::Node;
 use super::rest::{Phase, Rest};
+use super::state_machine::GroupRaft;
 use super::wire;
 use crate::limits::{ELECTION_TIMEOUT, EXCLUDED_INTERVAL, HEARTBEAT_INTERVAL, REST_AFTER};
 use crate::peer::peer_view::PeerView;

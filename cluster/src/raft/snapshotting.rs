@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::node::{Metrics, Node};
+use super::node::Node;
 use super::starting::{StartError, refused};
+use super::types::Metrics;
 use crate::limits::{SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX};
 use crate::snapshot::Pace;
 

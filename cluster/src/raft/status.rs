@@ -1,12 +1,15 @@
 //! The status of a group and its members.
 
-use openraft::Instant as _;
-use openraft::async_runtime::WatchReceiver;
+use std::collections::BTreeSet;
 
-use super::node::{Metrics, Node};
+use openraft::async_runtime::WatchReceiver;
+use openraft::{Instant as _, Membership};
+
+use super::node::Node;
 use super::rest::Phase;
-use super::types::LogIdentity;
+use super::types::{LogIdentity, Metrics};
 use crate::limits::QUORUM_SILENCE_MAX;
+use crate::roster::Replica;
 
 /// The status of a group on this replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +57,18 @@ pub struct Member {
     /// Whether it has a vote. A member without a vote is a learner: it is sent all entries, but its acknowledgement
     /// does not count.
     pub votes: bool,
+}
+
+/// Returns the members of a membership.
+pub(super) fn described(membership: &Membership<u64, Replica>) -> Vec<Member> {
+    let voters: BTreeSet<u64> = membership.voter_ids().collect();
+    let member = |(id, replica): (&u64, &Replica)| Member {
+        id: *id,
+        name: replica.name.clone(),
+        address: replica.address.clone(),
+        votes: voters.contains(id),
+    };
+    membership.nodes().map(member).collect()
 }
 
 /// Returns how far behind each other member is, from the metrics of the leader.

@@ -10,7 +10,7 @@ use openraft::entry::RaftEntry;
 use openraft::{EntryPayload, Membership};
 
 use super::node::Node;
-use super::snapshot_sending::Receiver;
+use super::snapshot_receiving::Receiver;
 use super::starting::NodeOptions;
 use super::state_machine::StateMachine;
 use super::types::{self, Entry, StoredMembership};
