@@ -84,7 +84,7 @@ pub(crate) async fn run(
     }
     let nodes = groups.nodes();
     // Leaders hand over their leadership, so that writes need not wait for an election.
-    future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
+    future::join_all(nodes.iter().map(|node| node.leadership().give_up())).await;
     // A group that waits for room on the disk ends only when the log is closed, so this wait is bounded.
     let _ = tokio::time::timeout(STOP_WAIT, future::join_all(nodes.iter().map(Node::shutdown))).await;
     if let Some(transport) = transport {
@@ -170,7 +170,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
 /// Starts the default group, and every group that has entries in the log, whatever the shard map says.
 async fn start_groups(starter: &Starter) -> Result<(), OpenError> {
     let default = starter.start(0).await?;
-    default.leader_client.node().recovered().await;
+    default.leader_client.node().reading().recovered().await;
     mapping::look(&starter.tables);
     for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
         starter.start(group_number).await?;
@@ -269,7 +269,7 @@ impl<'a> LocalReplica<'a> {
         if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
             let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
-                default.stand_if_alone().await; // as before it was stopped
+                default.formation().stand_if_alone().await; // as before it was stopped
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
                 let looking = alone::watch_for_others(&default, &*peers, &initial, &self.hello);
                 future::join(standing::follow(starter, standing), looking).await;
@@ -281,7 +281,7 @@ impl<'a> LocalReplica<'a> {
                 self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
             }
             let failed = |source| OpenError::Group { group: DEFAULT_GROUP.into(), source: Box::new(source) };
-            default.form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
+            default.formation().form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
             standing::ready(starter).await?;
             standing.send_replace(Standing::Member);
             Ok(Box::pin(future::ready(())))
@@ -336,9 +336,9 @@ async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
             if aging.contains(&group.leader_client.clock().group_number()) {
                 node.trim(Instant::now()).await;
             }
-            if node.has_grown() {
+            if node.snapshots().has_grown() {
                 let node = node.clone();
-                actix::spawn(async move { node.snapshot_when_due().await });
+                actix::spawn(async move { node.snapshots().write_when_due().await });
             }
         }
     }

@@ -23,17 +23,28 @@ use crate::roster::Replica;
 /// Creates the links of one group to its other replicas.
 pub(super) struct Network {
     /// `None` on a store that has no others.
-    pub(super) peers: Option<Arc<dyn Peers>>,
-    pub(super) group: Arc<str>,
-    pub(super) node: u64,
+    peers: Option<Arc<dyn Peers>>,
+    group: Arc<str>,
+    node: u64,
     /// Set when this replica is told that it is not a member.
-    pub(super) excluded: Excluded,
-    pub(super) rest: Arc<Rest>,
-    pub(super) acknowledged: Acknowledged,
-    pub(super) addresses: Addresses,
+    excluded: Excluded,
+    rest: Arc<Rest>,
+    acknowledged: Acknowledged,
+    addresses: Addresses,
 }
 
 impl Network {
+    pub(super) fn new(
+        node: u64,
+        group: Arc<str>,
+        peers: Option<Arc<dyn Peers>>,
+        excluded: Excluded,
+        rest: Arc<Rest>,
+        addresses: Addresses,
+    ) -> Network {
+        Network { peers, group, node, excluded, rest, acknowledged: Acknowledged::default(), addresses }
+    }
+
     pub(super) fn link(&self, target: u64, node: &Replica, lane: Lane) -> Link {
         let target = Target { address: node.address.clone(), member: Some(target) };
         Link {

@@ -22,7 +22,7 @@ pub(crate) struct Group {
 impl Group {
     /// Returns whether a replica has a vote in the group, as far as this one knows.
     pub(crate) fn has_voter(&self, id: u64) -> bool {
-        self.leader_client.node().voters().contains(&id)
+        self.leader_client.node().roster().voters().contains(&id)
     }
 }
 

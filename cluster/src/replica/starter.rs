@@ -18,7 +18,7 @@ use crate::disk::{Disk, aside};
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
-use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
+use crate::raft::{NodeOptions, Proposals, StateMachine};
 use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
 use crate::wal::{Wal, WalError};
@@ -105,11 +105,11 @@ impl Starter {
             on_fatal: options.on_fatal.clone(),
             on_lost: self.on_lost.clone(),
         };
-        let (node, proposals) = Node::start(node_options).await?;
+        let (node, proposals) = node_options.start().await?;
         let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
         let (leads, led) = watch::channel(false);
         let genesis = clock.hybrid().now().max(options.above);
-        actix::spawn(node.clone().keep_time());
+        actix::spawn(node.resting().clone().keep_time());
         actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let client = LeaderClient::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
         clock.serve(match client.has_others() {

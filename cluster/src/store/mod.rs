@@ -221,7 +221,7 @@ impl Store {
         let running = &self.shared.running;
         let servers = running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default();
         let default = running.groups.get(DEFAULT_GROUP);
-        let voters = default.map(|group| group.leader_client.node().voters()).unwrap_or_default();
+        let voters = default.map(|group| group.leader_client.node().roster().voters()).unwrap_or_default();
         servers.into_iter().map(|(id, address)| (address, voters.contains(&id))).collect()
     }
 
@@ -241,7 +241,7 @@ impl Store {
     /// Writes a snapshot of every group now.
     pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         for group in self.shared.running.groups.all().values() {
-            group.leader_client.node().snapshot_now().await?;
+            group.leader_client.node().snapshots().write_now().await?;
         }
         Ok(())
     }

@@ -20,12 +20,12 @@ impl LeaderClient {
         request.group = self.clock().name().to_string();
         let (mut search, mut searches) = (self.search(), 1);
         loop {
-            let leader = self.node().leader();
+            let leader = self.node().roster().leader();
             let location = search.locate().await.ok_or_else(nobody)?;
             let began = Instant::now();
             let done = match location {
                 // Boxed, because this future is large and rarely needed.
-                LeaderLocation::Here => Box::pin(self.node().administer(&request)).await,
+                LeaderLocation::Here => Box::pin(self.node().administration().administer(&request)).await,
                 LeaderLocation::There(target, _) => self.administer_there(&target, &request).await,
             };
             if !matches!(done, Err(Unchanged::NotLeader(_))) {

@@ -122,7 +122,8 @@ impl LeaderClient {
 
     /// Returns where the leader is. `None` when none is known before the deadline.
     async fn locate(&self, deadline: Instant) -> Option<LeaderLocation> {
-        let (leader, term, address) = tokio::time::timeout_at(deadline, self.node.leader_located()).await.ok()??;
+        let (leader, term, address) =
+            tokio::time::timeout_at(deadline, self.node.roster().leader_located()).await.ok()??;
         Some(match leader == self.id {
             true => LeaderLocation::Here,
             false => LeaderLocation::There(Target { address, member: Some(leader) }, term),
@@ -132,7 +133,7 @@ impl LeaderClient {
     /// Returns what the leader answers, or the error `otherwise` as soon as another replica leads: a leader that is
     /// frozen or cut off does not answer.
     async fn unless_succeeded<T, E>(&self, answer: impl Future<Output = Result<T, E>>, otherwise: E) -> Result<T, E> {
-        let succeeded = self.node.leader_changed();
+        let succeeded = self.node.roster().leader_changed();
         tokio::select! {
             biased;
             answered = answer => answered,
@@ -172,7 +173,7 @@ impl LeaderClient {
         if tenure.is_some() {
             return match here(tenure).await.map(WriteDecision::Here) {
                 Err(WriteError::NoSpace) if self.has_room_elsewhere() => {
-                    let _ = tokio::time::timeout(LEADER_WAIT, self.node.leader_changed()).await;
+                    let _ = tokio::time::timeout(LEADER_WAIT, self.node.roster().leader_changed()).await;
                     Err(WriteError::NotLeader { leader: None })
                 }
                 made => made,
@@ -202,12 +203,12 @@ impl LeaderClient {
 
     /// Returns whether another member than the leader can lead and has room on its disk.
     fn has_room_elsewhere(&self) -> bool {
-        let leader = self.node.leader();
+        let leader = self.node.roster().leader();
         let can_lead = |member: u64| match member == self.id {
             true => self.node.has_room(),
-            false => self.node.may_lead(member),
+            false => self.node.connections().may_lead(member),
         };
-        self.node.voters().into_iter().any(|member| Some(member) != leader && can_lead(member))
+        self.node.roster().voters().into_iter().any(|member| Some(member) != leader && can_lead(member))
     }
 
     /// Makes a write, if this replica leads.
@@ -267,7 +268,7 @@ impl LeaderClient {
         let search = self.search();
         loop {
             let index = match search.locate().await.ok_or(ReadError::Unavailable)? {
-                LeaderLocation::Here => self.node.read_index().await,
+                LeaderLocation::Here => self.node.reading().read_index().await,
                 LeaderLocation::There(target, _) => {
                     self.unless_succeeded(self.read_index_there(&target), ReadError::Unavailable).await
                 }

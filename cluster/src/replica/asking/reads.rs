@@ -27,7 +27,7 @@ impl Reads {
 
     /// Waits until everything that was acknowledged before this call is applied here.
     pub(crate) async fn barrier(&self) -> Result<(), ReadError> {
-        if self.node.leads_alone() {
+        if self.node.roster().leads_alone() {
             return Ok(());
         }
         let (waiting, reached) = oneshot::channel();
@@ -43,7 +43,7 @@ async fn answer(client: LeaderClient, mut requests: mpsc::Receiver<Waiting>) {
         let reached = match client.read_index().await {
             Ok(_) if seeded!(StaleFollowerRead) => Ok(()),
             Ok(index) => {
-                let reached = tokio::time::timeout(READ_POINT_WAIT, client.node().reached(index)).await;
+                let reached = tokio::time::timeout(READ_POINT_WAIT, client.node().reading().reached(index)).await;
                 reached.unwrap_or(Err(ReadError::Unavailable))
             }
             Err(error) => Err(error),

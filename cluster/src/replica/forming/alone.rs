@@ -27,20 +27,20 @@ pub(crate) async fn describe(groups: &Groups, own: &Replica) -> Result<(), OpenE
 async fn describe_in(name: &str, group: &Group, own: &Replica) -> Result<(), OpenError> {
     let node = group.leader_client.node();
     // A log that was just opened does not know its members until a leader has applied it.
-    if !node.is_formed().await || !node.is_alone() || node.is_described(own) {
+    if !node.formation().is_formed().await || !node.roster().is_alone() || node.roster().is_described(own) {
         return Ok(());
     }
-    node.stand_if_alone().await;
+    node.formation().stand_if_alone().await;
     group.leads.clone().wait_for(|leads| *leads).await.map_err(|_| OpenError::Ended)?;
     let failed = |source| OpenError::Group { group: name.to_owned(), source: Box::new(source) };
-    node.describe(own.clone()).await.map_err(failed)
+    node.administration().describe(own.clone()).await.map_err(failed)
 }
 
 /// Logs which replicas at the initial addresses are not in this cluster, as long as this replica is alone in it: none
 /// of them joins by itself.
 pub(crate) async fn watch_for_others(node: &Node, peers: &dyn Peers, initial: &Initial, hello: &watch::Sender<Hello>) {
     let mut logged = BTreeMap::new();
-    while node.is_alone() {
+    while node.roster().is_alone() {
         let own = hello.borrow().clone();
         let seen = others(&own, &gather(peers, &own, initial).await);
         for (name, other) in &seen {

@@ -33,7 +33,7 @@ pub(crate) async fn form(
 ) {
     let mut logged = None;
     loop {
-        if node.is_formed().await {
+        if node.formation().is_formed().await {
             return;
         }
         let own = hello.borrow().clone();
@@ -151,5 +151,5 @@ async fn found_with(
     };
     identity.belong(&cluster)?;
     hello.send_modify(|hello| hello.cluster = cluster);
-    Ok(node.form(members).await?)
+    Ok(node.formation().form(members).await?)
 }

@@ -14,7 +14,7 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
             let _ = placement.hand_over_all().await; // groups that no other replica can take yet are tried again
             continue;
         }
-        let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.leader()).collect();
+        let leaders: Option<Vec<u64>> = groups.iter().map(|(_, node)| node.roster().leader()).collect();
         let Some(leaders) = leaders else { continue }; // wait until elections have ended
         let own = placement.own();
         let seen = groups.iter().zip(leaders).map(|((name, _), leader)| GroupLeadership {
@@ -22,10 +22,10 @@ pub(crate) async fn keep_balanced(placement: &Placement) {
             preferred: placement.preferred(name),
             is_held: placement.is_held(name),
         });
-        let has_caught_up = |group: usize, to| groups[group].1.has_caught_up(to);
+        let has_caught_up = |group: usize, to| groups[group].1.leadership().has_caught_up(to);
         let handed = next_to_hand_over(own, &seen.collect::<Vec<_>>(), &able(own, &groups), has_caught_up);
         if let Some((group, to)) = handed
-            && let Err(error) = groups[group].1.hand_over(to).await
+            && let Err(error) = groups[group].1.leadership().hand_over(to).await
         {
             tracing::debug!(%error, "a group could not be handed over");
         }

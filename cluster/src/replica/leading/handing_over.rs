@@ -14,11 +14,12 @@ pub(crate) type NamedGroup = (Arc<str>, Node);
 /// Names the groups that no other replica can lead now.
 pub(super) async fn hand_over_all(own: u64, groups: &[NamedGroup]) -> Result<(), String> {
     let mut kept = Vec::new();
-    for (name, node) in groups.iter().filter(|(_, node)| node.leader() == Some(own)) {
-        let led = |member: u64| groups.iter().filter(|(_, node)| node.leader() == Some(member)).count();
-        let others = able(own, groups).into_iter().filter(|other| *other != own && node.has_caught_up(*other));
+    for (name, node) in groups.iter().filter(|(_, node)| node.roster().leader() == Some(own)) {
+        let led = |member: u64| groups.iter().filter(|(_, node)| node.roster().leader() == Some(member)).count();
+        let others =
+            able(own, groups).into_iter().filter(|other| *other != own && node.leadership().has_caught_up(*other));
         let handed = match others.min_by_key(|other| led(*other)) {
-            Some(to) => matches!(node.hand_over(to).await, Ok(()) | Err(Unchanged::NotLeader(_))),
+            Some(to) => matches!(node.leadership().hand_over(to).await, Ok(()) | Err(Unchanged::NotLeader(_))),
             None => false,
         };
         if !handed {
@@ -36,8 +37,8 @@ pub(super) async fn hand_over_all(own: u64, groups: &[NamedGroup]) -> Result<(),
 pub(super) fn able(own: u64, groups: &[NamedGroup]) -> Vec<u64> {
     let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, node) in groups {
-        for voter in node.voters() {
-            *votes.entry(voter).or_default() += usize::from(voter == own || node.may_lead(voter));
+        for voter in node.roster().voters() {
+            *votes.entry(voter).or_default() += usize::from(voter == own || node.connections().may_lead(voter));
         }
     }
     votes.into_iter().filter(|(_, votes)| *votes == groups.len()).map(|(id, _)| id).collect()

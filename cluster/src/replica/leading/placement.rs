@@ -149,7 +149,7 @@ impl Placement {
     pub(crate) async fn step_down(&self) {
         self.set(|reasons| reasons.wished = true);
         let groups = self.groups();
-        join_all(groups.iter().map(|(_, node)| node.give_up_leadership())).await;
+        join_all(groups.iter().map(|(_, node)| node.leadership().give_up())).await;
     }
 
     /// Hands over all groups that this replica leads, each to the replica that leads the fewest.
@@ -161,7 +161,8 @@ impl Placement {
     }
 
     async fn drain(&self) -> Result<(), String> {
-        let others = self.groups().iter().all(|(_, node)| node.members().iter().any(|other| other.id != self.own));
+        let others =
+            self.groups().iter().all(|(_, node)| node.roster().members().iter().any(|other| other.id != self.own));
         if !others {
             return Err("no other can lead".into());
         }

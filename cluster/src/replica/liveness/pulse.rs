@@ -36,7 +36,7 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
         }
         let now = Instant::now();
         if view.update(&peers.contacts(), now) {
-            nodes.iter().for_each(|node| node.peers_changed(&view));
+            nodes.iter().for_each(|node| node.resting().peers_changed(&view));
         }
         if let Some(default) = nodes.iter().find(|node| **node.name() == *DEFAULT_GROUP) {
             reachability.update(default, &view, now);
@@ -45,13 +45,13 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
         succession::hand_over_without_majority(&placement, &nodes, &view).await;
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
-            nodes.iter().for_each(Node::beat);
+            nodes.iter().for_each(|node| node.resting().beat());
             know_members(&nodes);
         }
         if now >= rest_at {
             rest_at = now + REST_INTERVAL;
             let proposals: Vec<(Node, RestProposal)> =
-                nodes.iter().filter_map(|node| Some((node.clone(), node.begin_rest(&view, now)?))).collect();
+                nodes.iter().filter_map(|node| Some((node.clone(), node.resting().begin_rest(&view, now)?))).collect();
             if !proposals.is_empty() {
                 actix::spawn(rest(proposals, peers.clone()));
             }
@@ -86,6 +86,6 @@ async fn rest(proposals: Vec<(Node, RestProposal)>, peers: Arc<dyn Peers>) {
         all_rest[number] &= rests;
     }
     for ((node, proposal), all_rest) in proposals.iter().zip(all_rest) {
-        node.finish_rest(proposal, all_rest);
+        node.resting().finish_rest(proposal, all_rest);
     }
 }

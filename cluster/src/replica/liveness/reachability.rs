@@ -44,7 +44,7 @@ impl Reachability {
 
     /// Updates the state with what was seen of the members of a group.
     pub(super) fn update(&mut self, group: &Node, view: &PeerView, now: Instant) {
-        let (own, voters) = (self.placement.own(), group.voters());
+        let (own, voters) = (self.placement.own(), group.roster().voters());
         let has_vote = voters.contains(&own);
         let (reached, unreached): (Vec<u64>, Vec<u64>) =
             voters.into_iter().filter(|voter| *voter != own).partition(|voter| view.connects_both_ways(*voter));
@@ -88,7 +88,7 @@ impl Reachability {
 
     /// Calls a member, so that a connection is made as soon as possible: there may be no other call to it.
     fn call(&self, group: &Node, member: u64) {
-        let address = group.address(member).unwrap_or_default();
+        let address = group.roster().address(member).unwrap_or_default();
         actix::spawn(self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));
     }
 }

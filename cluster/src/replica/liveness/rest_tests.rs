@@ -53,14 +53,14 @@ async fn a_candidate_wakes_a_resting_leader_and_gets_no_vote() {
     let stores = cluster.open_all().await;
     let terms = all_rest(&stores).await;
     let node = |store: &Store| store.running().groups.nodes().remove(0);
-    let follower = stores.iter().map(node).find(|node| node.leader() != Some(node.id())).unwrap();
-    let leader = follower.leader();
+    let follower = stores.iter().map(node).find(|node| node.roster().leader() != Some(node.id())).unwrap();
+    let leader = follower.roster().leader();
     wait_for_elections().await; // the last heartbeat is long past
-    follower.stand_if_others_would_vote().await;
+    follower.resting().stand_if_others_would_vote().await;
     let is_woken = || stores.iter().filter(|store| Some(store.node()) == leader).all(|store| !groups(store)[0].rests);
     until("the leader wakes", is_woken).await;
     wait_for_elections().await;
-    assert_eq!(follower.leader(), leader);
+    assert_eq!(follower.roster().leader(), leader);
     assert_eq!(all_rest(&stores).await, terms);
 }
 

@@ -38,14 +38,14 @@ pub(crate) async fn succeed(placement: Arc<Placement>, peers: Arc<dyn Peers>, ne
 
 /// Asks for votes in the groups of every leader that is silent, whenever it is this replica's turn.
 pub(crate) async fn replace_silent_leaders(placement: &Placement, nodes: &[Node], view: &PeerView) {
-    for node in nodes.iter().filter(|node| !node.is_excluded()) {
-        let Some(leader) = node.leader().filter(|leader| *leader != placement.own()) else { continue };
+    for node in nodes.iter().filter(|node| !node.exclusion().is_excluded()) {
+        let Some(leader) = node.roster().leader().filter(|leader| *leader != placement.own()) else { continue };
         let Some(silence) = view.silence(leader) else { continue };
         let successors = successors(leader, node).len() as u32 + 1;
         if is_turn(&silence, rank(placement, leader, node), successors) {
             let (group, silent_ms) = (node.name(), silence.end.as_millis() as u64);
             tracing::debug!(%group, leader = %format_args!("{leader:x}"), silent_ms, "the leader of a group is silent");
-            node.stand_if_others_would_vote().await;
+            node.resting().stand_if_others_would_vote().await;
         }
     }
 }
@@ -53,21 +53,21 @@ pub(crate) async fn replace_silent_leaders(placement: &Placement, nodes: &[Node]
 /// Asks others to take over every group that this replica leads without hearing a majority of its voters.
 pub(crate) async fn hand_over_without_majority(placement: &Placement, nodes: &[Node], view: &PeerView) {
     let own = placement.own();
-    for node in nodes.iter().filter(|node| node.leader() == Some(own)) {
-        if node.is_quorum(|voter| voter == own || view.receives_from(voter)) {
+    for node in nodes.iter().filter(|node| node.roster().leader() == Some(own)) {
+        if node.roster().is_quorum(|voter| voter == own || view.receives_from(voter)) {
             continue;
         }
         let mut successors = successors(own, node);
         // A leader that has asked another replica to take over commits nothing until there is a new leader, so only
         // replicas that have nearly everything are asked.
-        successors.retain(|successor| node.has_caught_up(*successor));
-        successors.sort_by_key(|successor| !node.may_lead(*successor));
+        successors.retain(|successor| node.leadership().has_caught_up(*successor));
+        successors.sort_by_key(|successor| !node.connections().may_lead(*successor));
         for (rank, successor) in (0..).zip(&successors) {
             let silence = view.silence(*successor).unwrap_or_default();
             if is_turn(&silence, rank, successors.len() as u32) {
                 let (group, to) = (node.name(), format_args!("{successor:x}"));
                 tracing::debug!(%group, %to, "no majority is heard: handing over the leadership of a group");
-                node.hand_over_without_answer(*successor).await;
+                node.leadership().hand_over_without_answer(*successor).await;
             }
         }
     }
@@ -85,8 +85,8 @@ fn is_turn(silence: &Range<Duration>, rank: u32, of: u32) -> bool {
 
 async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Network>) {
     let groups = placement.groups().into_iter().map(|(_, node)| node);
-    let led: Vec<Node> = groups.filter(|node| node.leader() == Some(member)).collect();
-    let Some(address) = led.first().and_then(|node| node.address(member)) else { return };
+    let led: Vec<Node> = groups.filter(|node| node.roster().leader() == Some(member)).collect();
+    let Some(address) = led.first().and_then(|node| node.roster().address(member)) else { return };
     if !is_gone(&*network, &address).await {
         return;
     }
@@ -97,8 +97,8 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
         let rank = rank(&placement, member, &node);
         tokio::time::sleep(SUCCESSION_INTERVAL * rank.saturating_sub(waited)).await;
         waited = waited.max(rank);
-        if node.leader() == Some(member) {
-            actix::spawn(async move { node.succeed().await });
+        if node.roster().leader() == Some(member) {
+            actix::spawn(async move { node.leadership().succeed().await });
         }
     }
 }
@@ -107,14 +107,14 @@ async fn succeed_one(placement: Arc<Placement>, member: u64, network: Arc<dyn Ne
 /// last.
 fn rank(placement: &Placement, member: u64, node: &Node) -> u32 {
     let own = (placement.is_drained(), placement.own());
-    let earlier = |other: &&u64| (!node.may_lead(**other), **other) < own;
+    let earlier = |other: &&u64| (!node.connections().may_lead(**other), **other) < own;
     successors(member, node).iter().filter(earlier).count() as u32
 }
 
 /// Returns the other replicas that may succeed a member.
 fn successors(member: u64, node: &Node) -> Vec<u64> {
-    let able = |other: &Member| other.votes && other.id != member && node.is_reachable(other.id);
-    node.members().into_iter().filter(able).map(|other| other.id).collect()
+    let able = |other: &Member| other.votes && other.id != member && node.connections().is_reachable(other.id);
+    node.roster().members().into_iter().filter(able).map(|other| other.id).collect()
 }
 
 /// Returns whether nothing listens at an address.

@@ -81,15 +81,15 @@ async fn form(starter: Rc<Starter>, group: Arc<Group>, mut founders: BTreeMap<u6
         founders = (!is_filled).then(|| (starter.id, Replica::default())).into_iter().collect();
     }
     let waited = Instant::now() + GROUP_FORMATION_WAIT;
-    node.stand_if_alone().await;
-    while !node.is_formed().await && founders.contains_key(&starter.id) {
+    node.formation().stand_if_alone().await;
+    while !node.formation().is_formed().await && founders.contains_key(&starter.id) {
         let default = starter.groups.get(DEFAULT_GROUP);
-        let leads = default.is_some_and(|default| default.leader_client.node().leader() == Some(starter.id));
+        let leads = default.is_some_and(|default| default.leader_client.node().roster().leader() == Some(starter.id));
         if !leads && Instant::now() < waited {
             sleep(FORMATION_POLL_INTERVAL).await;
             continue;
         }
-        if let Err(error) = node.form(described(&starter, &founders)).await {
+        if let Err(error) = node.formation().form(described(&starter, &founders)).await {
             tracing::warn!(%error, group = %group.leader_client.clock().name(), "a new group cannot be formed yet");
             sleep(DIVIDING_RETRY_INTERVAL).await;
         }
@@ -132,7 +132,7 @@ pub(crate) async fn wait_for_map(starter: &Starter) -> Result<(), OpenError> {
 
 /// Returns the members with a vote.
 pub(crate) fn voters(node: &Node) -> BTreeMap<u64, Replica> {
-    with_vote(node.members())
+    with_vote(node.roster().members())
 }
 
 /// Returns those of the given members that have a vote.

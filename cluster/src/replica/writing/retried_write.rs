@@ -118,7 +118,7 @@ impl<'a> RetriedWrite<'a> {
     /// members, so this waits for them first.
     async fn promised_outcome(&self, change: &Change) -> Outcome {
         if let Ok(client) = self.client() {
-            client.node().wait_promised(change.object().revision()).await;
+            client.node().promises().wait_promised(change.object().revision()).await;
         }
         committed(change)
     }
@@ -128,7 +128,7 @@ impl<'a> RetriedWrite<'a> {
     async fn find_change_after_catching_up(&self) -> Result<Option<Arc<Change>>, WriteError> {
         let client = self.client().map_err(|_| WriteError::Unknown)?;
         let index = client.read_index().await.map_err(|_| WriteError::Unknown)?;
-        let reached = tokio::time::timeout(WRITE_TIMEOUT, client.node().reached(index)).await;
+        let reached = tokio::time::timeout(WRITE_TIMEOUT, client.node().reading().reached(index)).await;
         reached.map_err(|_| WriteError::Unknown)?.map_err(|_| WriteError::Unknown)?;
         self.find_earlier_change()
     }
