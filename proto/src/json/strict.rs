@@ -8,7 +8,6 @@ use std::fmt::Write;
 use flotilla_golang::strconv::quote;
 
 use super::DEPTH_MAX;
-use crate::conform::position;
 use crate::schema::{Shape, Type};
 
 /// The number of complaints that the reference's decoder keeps, at most.
@@ -84,7 +83,7 @@ impl Walk<'_> {
             let key = self.key()?;
             let is_repeated = |is_first: bool| (!is_first).then_some("duplicate field");
             let (complaint, inner) = match seen {
-                Seen::Struct(of) => match position(of, &key, next) {
+                Seen::Struct(of) => match of.position(&key, next) {
                     Some(at) => {
                         let is_first = fields & (1 << at) == 0;
                         fields |= 1 << at;

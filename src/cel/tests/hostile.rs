@@ -2,8 +2,9 @@
 //! `CEL_ROUNDS=N` runs more of them.
 
 use flotilla_cel::check::Checked;
-use flotilla_cel::cost::{NoSizes, estimate};
+use flotilla_cel::cost::NoSizes;
 use flotilla_cel::environment::Environment;
+use flotilla_cel::estimate::estimate;
 use flotilla_cel::eval::Program;
 use flotilla_cel::schema::Validator;
 use flotilla_cel::schema::definition::{self, Judgement};

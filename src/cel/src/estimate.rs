@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{CallEstimate, CostRange, LIST, MAP, Node, Nodes, OBJECT, SizeRange, SizeSource, Step};
 use crate::check::Checked;
+use crate::cost::{CallEstimate, CostRange, LIST, MAP, Node, Nodes, OBJECT, SizeRange, SizeSource, Step};
 use crate::environment::OverloadDecl;
 use crate::syntax::{ACCUMULATOR, Call, Expr, ExprId, ExprKind, Loop};
 use crate::types::Type;
