@@ -20,21 +20,21 @@ use crate::machine::Machine;
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, StateMachine};
-use crate::replica::alone;
-use crate::replica::balance;
-use crate::replica::dividing;
 use crate::replica::exchange::Exchange;
-use crate::replica::formation;
+use crate::replica::forming::alone;
+use crate::replica::forming::formation;
+use crate::replica::forming::identity::{FORFEITED, Identity, IdentityFile, SINGLE_NAME};
 use crate::replica::groups::Groups;
-use crate::replica::identity::{FORFEITED, Identity, IdentityFile, SINGLE_NAME};
-use crate::replica::mapping;
-use crate::replica::placement::Placement;
-use crate::replica::pulse;
-use crate::replica::room;
+use crate::replica::leading::balance;
+use crate::replica::leading::placement::Placement;
+use crate::replica::leading::room;
+use crate::replica::liveness::pulse;
+use crate::replica::liveness::succession;
 use crate::replica::running::Running;
+use crate::replica::sharding::dividing;
+use crate::replica::sharding::mapping;
 use crate::replica::standing::{self, Standing};
 use crate::replica::starter::{Failure, Starter, open_machine, renew_snapshots};
-use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
 use crate::tasks::{self, Task};
@@ -80,7 +80,7 @@ pub(crate) async fn run(
     drop((joining, background_task, tasks, succession));
     let nodes = groups.nodes();
     // Leaders hand over their leadership, so that writes need not wait for an election.
-    future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
+    future::join_all(nodes.iter().map(|node| node.leadership().give_up())).await;
     // A group that waits for room on the disk ends only when the log is closed, so this wait is bounded.
     let _ = tokio::time::timeout(STOP_WAIT, future::join_all(nodes.iter().map(Node::shutdown))).await;
     if let Some(transport) = transport {
@@ -173,7 +173,7 @@ fn keep_up(starter: &Rc<Starter>, placement: &Arc<Placement>) -> [Task; 4] {
 /// Starts the default group, and every group that has entries in the log, whatever the shard map says.
 async fn start_groups(starter: &Starter) -> Result<(), OpenError> {
     let default = starter.start(0).await?;
-    default.leader_client.node().recovered().await;
+    default.leader_client.node().reading().recovered().await;
     mapping::look(&starter.tables);
     for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
         starter.start(group_number).await?;
@@ -272,7 +272,7 @@ impl<'a> LocalReplica<'a> {
         if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
             let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
-                default.stand_if_alone().await; // as before it was stopped
+                default.formation().stand_if_alone().await; // as before it was stopped
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
                 let looking = alone::watch_for_others(&default, &*peers, &initial, &self.hello);
                 future::join(standing::follow(starter, standing), looking).await;
@@ -284,7 +284,7 @@ impl<'a> LocalReplica<'a> {
                 self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
             }
             let failed = |source| OpenError::Group { group: DEFAULT_GROUP.into(), source: Box::new(source) };
-            default.form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
+            default.formation().form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
             standing::ready(starter).await?;
             standing.send_replace(Standing::Member);
             Ok(Box::pin(future::ready(())))
@@ -339,9 +339,9 @@ async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
             if aging.contains(&group.leader_client.clock().group_number()) {
                 node.trim(Instant::now()).await;
             }
-            if node.has_grown() {
+            if node.snapshots().has_grown() {
                 let node = node.clone();
-                tasks::detached_here("snapshot", async move { node.snapshot_when_due().await });
+                tasks::detached_here("snapshot", async move { node.snapshots().write_when_due().await });
             }
         }
     }

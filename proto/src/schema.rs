@@ -111,6 +111,18 @@ impl Type {
         names
     }
 
+    /// Returns the position of a field. Searches from `next`, where the field is if members are in the order of the
+    /// catalogue.
+    pub(crate) fn position(&self, name: &str, next: usize) -> Option<usize> {
+        let fields = &self.fields;
+        let from = next.min(fields.len());
+        fields[from..]
+            .iter()
+            .position(|field| field.name == name)
+            .map(|at| from + at)
+            .or_else(|| fields[..from].iter().position(|field| field.name == name))
+    }
+
     /// Returns the field with this JSON name and its position in encoding order. Returns `None` if there is none.
     pub fn field(&self, name: &str) -> Option<(usize, &Field)> {
         let few = self.fields.len().min(FIELDS_SEARCHED_MAX);

@@ -5,23 +5,22 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::tasks::Task;
 use actix::{Actor, Addr, System};
 use tokio::sync::watch;
 
-use super::closer::Closer;
+use super::asking::closer::Closer;
+use super::asking::leader_client::LeaderClient;
+use super::asking::reads::Reads;
 use super::groups::{Group, Groups};
-use super::leader_client::LeaderClient;
-use super::reads::Reads;
 use crate::clock::GroupClock;
 use crate::disk::{Disk, aside};
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
-use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
+use crate::raft::{NodeOptions, Proposals, StateMachine};
 use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
-use crate::tasks;
+use crate::tasks::{self, Task};
 use crate::wal::{Wal, WalError};
 use crate::{OpenError, Options};
 
@@ -106,11 +105,11 @@ impl Starter {
             on_fatal: options.on_fatal.clone(),
             on_lost: self.on_lost.clone(),
         };
-        let (node, proposals) = Node::start(node_options).await?;
+        let (node, proposals) = node_options.start().await?;
         let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
         let (leads, led) = watch::channel(false);
         let genesis = clock.hybrid().now().max(options.above);
-        tasks::detached_here("time", node.clone().keep_time());
+        tasks::detached_here("time", node.resting().clone().keep_time());
         tasks::detached_here("leadership", node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let client = LeaderClient::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
         clock.serve(match client.has_others() {

@@ -1,6 +1,6 @@
 //! Empty lists and maps: storage does not distinguish them from nil, but errors do.
 
-use super::{holds_structs, is_empty, item_of, position};
+use super::{holds_structs, is_empty, item_of};
 use crate::catalogue;
 use crate::schema::{Field, Presence, Shape, Type};
 use crate::value::Value;
@@ -36,7 +36,7 @@ fn forget(of: &Type, value: &mut Value, before: &Value, is_due: Decide<'_>) {
     let mut next = 0;
     let mut dropped = false;
     for (key, member) in map.iter_mut() {
-        let Some(at) = position(of, key, next) else { continue };
+        let Some(at) = of.position(key, next) else { continue };
         next = at + 1;
         let field = &of.fields[at];
         let earlier = before.at(&[key]);

@@ -7,7 +7,6 @@ use std::fmt::Write;
 
 use flotilla_golang::strconv::quote;
 
-use crate::conform::position;
 use crate::limits::{COMPLAINT_PATHS_BYTES_MAX, COMPLAINTS_MAX, JSON_DEPTH_MAX};
 use crate::schema::{Shape, Type};
 
@@ -77,7 +76,7 @@ impl Walk<'_> {
             let key = self.key()?;
             let is_repeated = |is_first: bool| (!is_first).then_some("duplicate field");
             let (complaint, inner) = match seen {
-                Seen::Struct(of) => match position(of, &key, next) {
+                Seen::Struct(of) => match of.position(&key, next) {
                     Some(at) => {
                         let is_first = fields & (1 << at) == 0;
                         fields |= 1 << at;

@@ -118,7 +118,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{catalogue, conform, json, order};
+    use crate::json;
 
     const TEXT: &str = concat!(
         r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"\"}\\","b":"\u003c"},"managedFields":["#,
@@ -177,32 +177,6 @@ mod tests {
         let shared = |path: &[&str]| after.at(path).is_same(before.at(path));
         assert!(shared(&["spec"]) && shared(&["status"]) && !shared(&["metadata"]) && !shared(&["metadata", "labels"]));
         assert!(!Value::Null.is_same(&Value::Null));
-    }
-
-    #[test]
-    fn shared_parts_are_not_parsed_again() {
-        let pod = catalogue::kind("", "v1", "Pod").unwrap();
-        let mut stored = parsed();
-        conform::conform(&pod.of, &mut stored).unwrap();
-        let before = read(&json::to_vec(&stored).into()).unwrap();
-        let change = |value: &mut Value| {
-            value.set_at(&["spec", "unknown"], 1);
-            value.set_at(&["status", "phase"], "Running");
-            value.set_at(&["metadata", "annotations"], crate::value!({"b": "1", "a": "2"}));
-            let containers = value.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
-            let containers = containers.and_then(Value::as_array_mut).unwrap();
-            containers.swap(0, 1);
-            containers[0].set_at(&["resources"], crate::value!({"limits": {"cpu": "1000m"}, "requests": null}));
-        };
-        let (mut whole, mut part) = (stored.clone(), before.clone());
-        for (value, before) in [(&mut whole, &Value::Null), (&mut part, &before)] {
-            change(value);
-            assert_eq!(conform::conform_changed(&pod.of, value, before), Ok(vec!["spec.unknown".into()]));
-            value.set_at(&["apiVersion"], "v1");
-            conform::forget_empty(&pod.of, value, before);
-            order::order(&pod.of, value, before);
-        }
-        assert_eq!(json::to_vec(&part), json::to_vec(&whole));
     }
 
     #[test]

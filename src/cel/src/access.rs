@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::check::{Checked, Provider};
-use crate::environment::{Base, Environment};
+use crate::check::Checked;
+use crate::environment::{Base, Environment, Provider};
 use crate::error::Outcome;
 use crate::eval::Program;
 use crate::limits::ACCESS_COST_MAX;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::check::{Checked, Provider};
-use crate::cost::{Node, SizeRange, SizeSource, Step, estimate};
-use crate::environment::{Base, Environment};
+use crate::check::Checked;
+use crate::cost::{Node, SizeRange, SizeSource, Step};
+use crate::environment::{Base, Environment, Provider};
+use crate::estimate::estimate;
 use crate::eval::Program;
 use crate::limits::DEVICE_COST_MAX;
 use crate::schema::compiled::{MINOR, STORED_MINOR};
