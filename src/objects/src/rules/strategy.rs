@@ -4,6 +4,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use crate::field::Errors;
+use crate::printing::Printer;
 
 /// The rule for the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +119,8 @@ pub struct Strategy {
     pub selectors: &'static [(&'static str, &'static str)],
     /// Former names of selectable fields that `fieldSelector` still accepts, and their present names.
     pub aliases: &'static [(&'static str, &'static str)],
+    /// The rows of Tables, from the stored version. `None` if the kind has no Table of its own.
+    pub printer: Option<Printer>,
 }
 
 /// The rules of a subresource that changes the object itself, as `resize` of pods does.
@@ -198,6 +201,7 @@ impl Strategy {
         selectable: &[],
         selectors: &[],
         aliases: &[],
+        printer: None,
     };
 
     /// Returns the message of 400 for a field that `fieldSelector` cannot use for this kind.

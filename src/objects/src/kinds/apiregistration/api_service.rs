@@ -6,6 +6,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path, quote};
 use crate::kinds::core::configmap::decoded_len;
+use crate::printing::{Printer, admission};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 /// Rules of APIServices.
@@ -38,6 +39,7 @@ pub static STRATEGY: Strategy = Strategy {
             }
         }
     },
+    printer: Some(Printer { repeats_columns: true, ..Printer::of(admission::api_service) }),
     ..Strategy::DEFAULT
 };
 

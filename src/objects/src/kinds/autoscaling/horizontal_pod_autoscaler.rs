@@ -8,6 +8,7 @@ mod validation;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use crate::printing::{Printer, autoscalers};
 use crate::rules::defaulting::{object, object_or_new, pointer};
 use crate::rules::{Generation, Strategy};
 
@@ -27,6 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate_update: |scaler, old, errors| validation::validate(scaler, Some(old), errors),
     validate_status: validation::validate_status,
+    printer: Some(Printer::of(autoscalers::autoscaler)),
     ..Strategy::DEFAULT
 };
 

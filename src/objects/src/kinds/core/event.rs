@@ -4,6 +4,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, events};
 use crate::rules::{Dependents, Generation, NameRule, Strategy, metadata, names};
 
 const SHORT_BYTES_MAX: usize = 128;
@@ -33,6 +34,7 @@ pub static STRATEGY: Strategy = Strategy {
         ("source", source),
         ("type", |object| object.str_at(&["type"]).to_owned()),
     ],
+    printer: Some(Printer::of(events::event)),
     ..Strategy::DEFAULT
 };
 

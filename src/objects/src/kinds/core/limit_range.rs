@@ -6,6 +6,7 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
+use crate::printing::PLAIN;
 use crate::rules::{Generation, NameRule, Strategy, metadata, names, resources};
 
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
@@ -27,6 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
         metadata::validate_again(NameRule::Subdomain, true, object, errors);
         validate(object, errors);
     },
+    printer: Some(PLAIN),
     ..Strategy::DEFAULT
 };
 

@@ -1,6 +1,7 @@
 //! The kinds of the core group, and those of `events.k8s.io` and `authentication.k8s.io`, which belong to its objects.
 
 pub mod capabilities;
+mod component_status;
 pub mod configmap;
 pub mod endpoints;
 pub mod event;
@@ -27,6 +28,7 @@ use crate::rules::Strategy;
 /// Returns the strategy of a resource. `None` if the resource has no rules of its own.
 pub(super) fn strategy(resource: &str) -> Option<&'static Strategy> {
     Some(match resource {
+        "componentstatuses" => &component_status::STRATEGY,
         "configmaps" => &configmap::STRATEGY,
         "endpoints" => &endpoints::STRATEGY,
         "events" => &event::STRATEGY,

@@ -11,6 +11,7 @@ use super::service_addresses;
 use super::service_change;
 use super::service_traffic::{self, drop_unused_policy};
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, services};
 use crate::rules::{Generation, NameRule, Strategy, addresses, labels, names};
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
@@ -42,6 +43,7 @@ pub static STRATEGY: Strategy = Strategy {
         ("spec.clusterIP", |object| object.str_at(&["spec", "clusterIP"]).to_owned()),
         ("spec.type", |object| object.str_at(&["spec", "type"]).to_owned()),
     ],
+    printer: Some(Printer::of(services::service)),
     ..Strategy::DEFAULT
 };
 

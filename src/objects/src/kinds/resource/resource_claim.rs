@@ -8,6 +8,7 @@ use flotilla_proto::value::{Map, Value};
 use super::device;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::core::volume_source;
+use crate::printing::{Printer, config, devices};
 use crate::rules::{
     Generation, NameRule, Strategy, addresses, conditions, defaulting, labels, metadata, names, node_selector,
 };
@@ -53,6 +54,7 @@ pub static STRATEGY: Strategy = Strategy {
         immutable("ResourceClaimSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
     validate_status,
+    printer: Some(Printer::of(devices::claim)),
     ..Strategy::DEFAULT
 };
 
@@ -83,6 +85,7 @@ pub static TEMPLATE: Strategy = Strategy {
         (TEMPLATE.validate)(object, errors);
         immutable("ResourceClaimTemplateSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
+    printer: Some(Printer::of(config::name_and_age)),
     ..Strategy::DEFAULT
 };
 

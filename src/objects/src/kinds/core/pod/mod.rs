@@ -43,6 +43,7 @@ mod windows;
 use flotilla_proto::value::Value;
 
 use crate::kinds::templates;
+use crate::printing::{Printer, pods};
 use crate::rules::Selectable;
 use crate::rules::{Generation, Strategy, Subresource, semantic};
 
@@ -78,6 +79,7 @@ pub static STRATEGY: Strategy = Strategy {
     ],
     selectable: SELECTABLE,
     aliases: &[("spec.host", "spec.nodeName")],
+    printer: Some(Printer { completion: pods::completion, reads: pods::READS, ..Printer::of(pods::pod) }),
     ..Strategy::DEFAULT
 };
 
