@@ -78,10 +78,7 @@ pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dy
         version: &served.kind().version,
         kind: &served.kind().name,
         fixed: served.custom.is_none(),
-        reset: match &served.custom {
-            Some(custom) => fieldmanager::custom_reset_fields(custom.version().status, subresource),
-            None => fieldmanager::reset_fields(served.group(), &served.resource.name, subresource),
-        },
+        reset: served.strategy.reset_fields(subresource),
         versions,
     }
 }

@@ -60,4 +60,6 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
 #[cfg(test)]
 mod printing_tests;
 #[cfg(test)]
+mod strategy_tests;
+#[cfg(test)]
 mod workload_tests;

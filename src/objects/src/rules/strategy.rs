@@ -4,6 +4,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use crate::field::Errors;
+use crate::fieldmanager::reset;
 use crate::printing::Printer;
 
 /// The rule for the names of a kind.
@@ -119,6 +120,9 @@ pub struct Strategy {
     pub selectors: &'static [(&'static str, &'static str)],
     /// Former names of selectable fields that `fieldSelector` still accepts, and their present names.
     pub aliases: &'static [(&'static str, &'static str)],
+    /// The fields that writes leave as they are, each with everything below it: by the name of the subresource, which is
+    /// empty for the object itself. Names only what differs from the rule of [`Strategy::reset_fields`].
+    pub resets: &'static [(&'static str, reset::Paths)],
     /// The rows of Tables, from the stored version. `None` if the kind has no Table of its own.
     pub printer: Option<Printer>,
 }
@@ -169,6 +173,18 @@ impl Strategy {
         self.subresources.iter().find(|(known, _)| *known == name).map(|(_, rules)| rules)
     }
 
+    /// Returns the fields that writes of the object, or of a subresource of it, leave as they are. If the kind's status
+    /// is written through `/status` alone, the object leaves it, and `/status` leaves the spec.
+    pub fn reset_fields(&self, subresource: &str) -> reset::Paths {
+        let own = self.resets.iter().find(|(name, _)| *name == subresource);
+        match (own, subresource) {
+            (Some((_, paths)), _) => paths,
+            (None, "" | "finalize") if self.status => reset::STATUS,
+            (None, "status") if self.status => reset::SPEC,
+            _ => &[],
+        }
+    }
+
     /// The strategy of a kind without rules of its own.
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
@@ -201,6 +217,7 @@ impl Strategy {
         selectable: &[],
         selectors: &[],
         aliases: &[],
+        resets: &[],
         printer: None,
     };
 

@@ -8,6 +8,7 @@ use super::expressions::{Expressions, are_conditions_kept, validate_conditions};
 use super::rules::{check_optional, check_set, default_match, validate_match};
 use crate::expressions::{OptionalNames, Wanted};
 use crate::field::{Errors, Path};
+use crate::fieldmanager::reset;
 use crate::printing::{Printer, admission, jsonpath};
 use crate::rules::{Generation, NameRule, Strategy, conditions, metadata, names};
 
@@ -40,6 +41,7 @@ pub static VALIDATING: Strategy = Strategy {
         validate_warnings(object, errors);
         conditions::validate(object.list_at(&["status", "conditions"]), &Path::root("status.conditions"), errors);
     },
+    resets: &[("status", reset::SPEC_AND_METADATA)],
     printer: Some(Printer::of(admission::validating_policy)),
     ..COMMON
 };

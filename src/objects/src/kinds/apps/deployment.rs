@@ -19,6 +19,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
     warnings: templates::warn_of_name_too,
+    resets: &[("status", &[&["spec"], &["metadata", "labels"]])],
     printer: Some(Printer::of(workloads::deployment)),
     ..Strategy::DEFAULT
 };

@@ -7,6 +7,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::device;
 use crate::field::{ErrorKind, Errors, Path};
+use crate::fieldmanager::reset;
 use crate::kinds::core::volume_source;
 use crate::printing::{Printer, config, devices};
 use crate::rules::{
@@ -54,6 +55,7 @@ pub static STRATEGY: Strategy = Strategy {
         immutable("ResourceClaimSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
     validate_status,
+    resets: &[("status", reset::SPEC_AND_METADATA)],
     printer: Some(Printer::of(devices::claim)),
     ..Strategy::DEFAULT
 };

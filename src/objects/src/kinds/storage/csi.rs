@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::fieldmanager::reset;
 use crate::kinds::core::persistent_volume;
 use crate::kinds::core::volume_source;
 use crate::printing::{Printer, storage};
@@ -100,6 +101,7 @@ pub static ATTACHMENT: Strategy = Strategy {
         validate_attachment(object, errors);
         validate_same(object, old, errors);
     },
+    resets: &[("status", reset::SPEC_AND_METADATA)],
     printer: Some(Printer::of(storage::attachment)),
     ..Strategy::DEFAULT
 };

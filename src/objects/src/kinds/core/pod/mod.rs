@@ -42,6 +42,7 @@ mod windows;
 
 use flotilla_proto::value::Value;
 
+use crate::fieldmanager::reset;
 use crate::kinds::templates;
 use crate::printing::{Printer, pods};
 use crate::rules::Selectable;
@@ -79,6 +80,10 @@ pub static STRATEGY: Strategy = Strategy {
     ],
     selectable: SELECTABLE,
     aliases: &[("spec.host", "spec.nodeName")],
+    resets: &[
+        ("", reset::STATUS),
+        ("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]),
+    ],
     printer: Some(Printer { completion: pods::completion, reads: pods::READS, ..Printer::of(pods::pod) }),
     ..Strategy::DEFAULT
 };
