@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 
 use super::{Registry, Served, WriteOptions, now};
 use crate::fieldmanager::{self, Target, Versions, Write};
-use crate::kinds::conversion;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::cache;
@@ -64,8 +63,11 @@ impl Versions for ServedVersions<'_> {
         };
         let Some(to) = find(api_version).filter(|to| to.group == own.group) else { return Ok(None) };
         let Some(from) = find(object.str_at(&["apiVersion"])) else { return Ok(None) };
-        let converted =
-            if std::ptr::eq(from, to) { object.clone() } else { conversion::convert(from, to, object.clone()) };
+        let converted = if std::ptr::eq(from, to) {
+            object.clone()
+        } else {
+            self.served.strategy.convert(from, to, object.clone())
+        };
         Ok(Some((to.of.clone(), converted)))
     }
 }

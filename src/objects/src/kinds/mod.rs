@@ -11,7 +11,6 @@ mod apps;
 mod autoscaling;
 mod batch;
 pub mod certificates;
-pub mod conversion;
 mod coordination;
 pub mod core;
 mod discovery;

@@ -7,6 +7,9 @@ use crate::field::Errors;
 use crate::fieldmanager::reset;
 use crate::printing::Printer;
 
+use super::conversion::Conversion;
+use super::protection::Protection;
+
 /// The rule for the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
@@ -123,6 +126,13 @@ pub struct Strategy {
     /// The fields that writes leave as they are, each with everything below it: by the name of the subresource, which is
     /// empty for the object itself. Names only what differs from the rule of [`Strategy::reset_fields`].
     pub resets: &'static [(&'static str, reset::Paths)],
+    /// The protection of objects that others use. `None` if they can be removed at any time.
+    pub protection: Option<&'static Protection>,
+    /// Group, version and name of the kind in which objects of all versions are stored. `None` if each version is
+    /// stored as it is.
+    pub stored_as: Option<(&'static str, &'static str, &'static str)>,
+    /// The conversions between versions that differ by more than their names.
+    pub conversions: &'static [Conversion],
     /// The rows of Tables, from the stored version. `None` if the kind has no Table of its own.
     pub printer: Option<Printer>,
 }
@@ -218,6 +228,9 @@ impl Strategy {
         selectors: &[],
         aliases: &[],
         resets: &[],
+        protection: None,
+        stored_as: None,
+        conversions: &[],
         printer: None,
     };
 

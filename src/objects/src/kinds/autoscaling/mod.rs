@@ -1,6 +1,6 @@
 //! The kinds of the group `autoscaling`.
 
-pub mod horizontal_pod_autoscaler;
+mod horizontal_pod_autoscaler;
 mod scale;
 
 use crate::rules::Strategy;

@@ -30,6 +30,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate: |object, errors| validate(object, None, errors),
     validate_update,
     warnings,
+    protection: Some(&protection::VOLUMES),
     printer: Some(Printer::of(storage::volume)),
     ..Strategy::DEFAULT
 };

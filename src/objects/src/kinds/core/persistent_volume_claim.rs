@@ -36,6 +36,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update,
     validate_status,
     warnings,
+    protection: Some(&protection::CLAIMS),
     printer: Some(Printer::of(storage::claim)),
     ..Strategy::DEFAULT
 };

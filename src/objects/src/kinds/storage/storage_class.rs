@@ -51,6 +51,7 @@ pub static ATTRIBUTES: Strategy = Strategy {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
         validate_attributes(object, errors);
     },
+    protection: Some(&protection::CLASSES),
     printer: Some(Printer::of(storage::attributes_class)),
     ..Strategy::DEFAULT
 };
