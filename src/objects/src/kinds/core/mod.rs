@@ -15,12 +15,8 @@ mod pod_template;
 mod replication_controller;
 mod resource_quota;
 mod secret;
-mod service;
+pub mod service;
 mod service_account;
-mod service_addresses;
-pub mod service_allocation;
-pub mod service_change;
-mod service_traffic;
 pub mod volume_source;
 
 use crate::rules::Strategy;

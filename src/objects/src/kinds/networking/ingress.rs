@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
-use crate::kinds::core::service_change;
+use crate::kinds::core::service;
 use crate::printing::{Printer, networking};
 use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
@@ -244,7 +244,7 @@ fn validate_status(object: &Value, old: &Value, errors: &mut Errors) {
         if !ip.is_empty() {
             addresses::check_legacy(&path.child("ip"), ip, &before, errors);
         }
-        service_change::validate_hostname(point.str_at(&["hostname"]), &path.child("hostname"), errors);
+        service::change::validate_hostname(point.str_at(&["hostname"]), &path.child("hostname"), errors);
     }
 }
 
