@@ -59,6 +59,8 @@ pub type GraceSeconds = fn(object: &Value, asked: Option<i64>) -> i64;
 pub struct Strategy {
     /// The rule for names.
     pub name: NameRule,
+    /// Whether an object without a name gets a random UUID as its name, which the caller draws.
+    pub random_name: bool,
     /// Whether finalizers without a domain must be known to the server. Most kinds demand it, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
@@ -198,6 +200,7 @@ impl Strategy {
     /// The strategy of a kind without rules of its own.
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
+        random_name: false,
         known_finalizers: true,
         metadata_last: false,
         repeats_metadata: true,

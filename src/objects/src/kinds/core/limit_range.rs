@@ -15,14 +15,10 @@ const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRe
 pub static STRATEGY: Strategy = Strategy {
     repeats_metadata: false,
     name: NameRule::Subdomain,
+    random_name: true,
     generation: Generation::ClientOwned,
     create_on_update: true,
     default,
-    prepare_create: |object, _| {
-        if object.str_at(&["metadata", "name"]).is_empty() {
-            object.set_at(&["metadata", "name"], uuid::Uuid::new_v4().to_string());
-        }
-    },
     validate,
     validate_update: |object, _, errors| {
         metadata::validate_again(NameRule::Subdomain, true, object, errors);
