@@ -346,6 +346,9 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
     let now = now();
     object.set_at(&["metadata", "creationTimestamp"], now.to_string());
     object.set_at(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
+    if strategy.random_name && object.str_at(&["metadata", "name"]).is_empty() {
+        object.set_at(&["metadata", "name"], uuid::Uuid::new_v4().to_string());
+    }
     (strategy.prepare_create)(object, now);
 }
 

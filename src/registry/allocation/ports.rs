@@ -9,7 +9,7 @@ use rand::Rng;
 
 use super::claiming::Claiming;
 use crate::config::PortRange;
-use crate::kinds::core::service_allocation::{self, Refusal};
+use crate::kinds::core::service::allocation::{self as service_allocation, Refusal};
 use crate::limits;
 use crate::registry::stored_value;
 use crate::scan::scan;

@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::Owner;
 use super::addresses::{ALLOCATOR, MANAGED_BY, belongs};
-use crate::kinds::core::service_allocation;
+use crate::kinds::core::service::allocation as service_allocation;
 use crate::limits;
 use crate::registry::{Registry, stored_value};
 use crate::rules::addresses;

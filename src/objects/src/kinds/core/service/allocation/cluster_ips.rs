@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::{Allocations, Refusal, invalid_field};
 use crate::field::Path;
 use crate::kinds::core::service;
-use crate::kinds::core::service_change;
+use crate::kinds::core::service::change;
 use crate::rules::addresses;
 use crate::status::{ApiError, ApiResult};
 
@@ -62,7 +62,7 @@ pub(super) fn update_addresses(
     old: &Value,
     allocations: &mut dyn Allocations,
 ) -> ApiResult<Vec<IpAddr>> {
-    if service_change::keeps_preferred(object, old) {
+    if change::keeps_preferred(object, old) {
         return Ok(Vec::new());
     }
     let named = |object: &Value| service::kind(object) == "ExternalName";

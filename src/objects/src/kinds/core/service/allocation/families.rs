@@ -5,14 +5,14 @@ use flotilla_proto::value::Value;
 use super::{Allocations, invalid};
 use crate::field::{Errors, Path};
 use crate::kinds::core::service;
-use crate::kinds::core::service_addresses;
-use crate::kinds::core::service_change;
+use crate::kinds::core::service::change;
+use crate::kinds::core::service::ip_addresses;
 use crate::rules::addresses;
 use crate::status::ApiResult;
 
 /// Sets the family policy and the families, unless the addresses, the cluster and the old service leave no choice.
 pub(super) fn choose_families(object: &mut Value, old: Option<&Value>, allocations: &dyn Allocations) -> ApiResult<()> {
-    if service::kind(object) == "ExternalName" || old.is_some_and(|old| service_change::keeps_preferred(object, old)) {
+    if service::kind(object) == "ExternalName" || old.is_some_and(|old| change::keeps_preferred(object, old)) {
         return Ok(());
     }
     let headless_free = object.str_at(&["spec", "clusterIP"]) == "None" && service::selects_nothing(object);
@@ -22,7 +22,7 @@ pub(super) fn choose_families(object: &mut Value, old: Option<&Value>, allocatio
         object.set_at(&["spec", "ipFamilyPolicy"], policy);
     }
     let mut errors = Errors::default();
-    service_addresses::validate(object, old, &mut errors);
+    ip_addresses::validate(object, old, &mut errors);
     if !errors.is_empty() {
         return Err(invalid(object, &errors));
     }

@@ -11,9 +11,9 @@ use flotilla_proto::value::Value;
 use self::cluster_ips::{take_addresses, update_addresses};
 use self::families::choose_families;
 use self::ports::{take_health_port, take_new_ports, update_ports};
-use super::service;
-use super::service_change;
+use super::change;
 use crate::field::{Errors, Path};
+use crate::kinds::core::service;
 use crate::rules::addresses;
 use crate::status::{ApiError, ApiResult};
 
@@ -71,7 +71,7 @@ pub fn held(object: &Value) -> Held {
         let list = object.list_at(&["spec", "clusterIPs"]).iter();
         held.addresses = list.filter_map(Value::as_str).filter_map(addresses::parse_sloppy).collect();
     }
-    held.ports = service_change::node_ports(object).filter_map(|port| u16::try_from(port).ok()).collect();
+    held.ports = change::node_ports(object).filter_map(|port| u16::try_from(port).ok()).collect();
     if service::needs_health_port(object) {
         held.ports.extend(health_port(object));
     }
@@ -142,8 +142,8 @@ fn keep_given(object: &mut Value, old: &Value) {
     }
     if wants_node_ports(old) && wants_node_ports(object) {
         let kept: HashSet<i64> = {
-            let before: HashSet<i64> = service_change::node_ports(old).collect();
-            service_change::node_ports(object).filter(|port| before.contains(port)).collect()
+            let before: HashSet<i64> = change::node_ports(old).collect();
+            change::node_ports(object).filter(|port| before.contains(port)).collect()
         };
         let ports = object.get_mut("spec").and_then(|spec| spec.get_mut("ports")).and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten() {
@@ -196,5 +196,5 @@ fn normalize(object: &mut Value, old: &Value) {
 }
 
 #[cfg(test)]
-#[path = "service_allocation_tests.rs"]
+#[path = "allocation_tests.rs"]
 mod tests;

@@ -3,9 +3,9 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::service;
-use super::service_traffic;
+use super::traffic;
 use crate::field::{Errors, Path};
+use crate::kinds::core::service;
 use crate::rules::{addresses, metadata, names};
 
 const SPEC: Path<'static> = Path::root("spec");
@@ -78,7 +78,7 @@ pub fn validate_update(object: &Value, old: &Value, errors: &mut Errors) {
     if balanced && class(object) != class(old) {
         errors.invalid(&SPEC.child("loadBalancerClass"), &class(object), FIXED);
     }
-    service_traffic::validate_class(object, errors);
+    traffic::validate_class(object, errors);
     let port = |object: &Value| object.int_at(&["spec", "healthCheckNodePort"]).unwrap_or(0);
     if service::needs_health_port(old) && service::needs_health_port(object) && port(old) != port(object) {
         errors.forbidden(&SPEC.child("healthCheckNodePort"), metadata::IMMUTABLE);

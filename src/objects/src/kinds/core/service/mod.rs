@@ -1,16 +1,20 @@
-//! Services: defaults, the fields that each type may have, and warnings. `service_traffic` has the fields about
-//! traffic, `service_change` handles changes of the type, and `service_allocation` cluster IPs and node ports.
+//! Services: defaults, the fields that each type may have, and warnings. `traffic` has the fields about
+//! traffic, `change` handles changes of the type, and `allocation` cluster IPs and node ports.
+
+pub mod allocation;
+pub mod change;
+mod ip_addresses;
+mod traffic;
 
 use std::collections::HashSet;
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use self::traffic::drop_unused_policy;
 use super::endpoints::PROTOCOLS;
-use super::service_addresses;
-use super::service_change;
-use super::service_traffic::{self, drop_unused_policy};
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, services};
 use crate::rules::{Generation, NameRule, Strategy, addresses, labels, names};
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
@@ -31,17 +35,18 @@ pub static STRATEGY: Strategy = Strategy {
         drop_unused_policy(object);
     },
     prepare_update: |object, old| {
-        service_change::prepare_update(object, old);
+        change::prepare_update(object, old);
         drop_unused_policy(object);
     },
     validate: |object, errors| validate(object, None, errors),
-    validate_update: service_change::validate_update,
-    validate_status: service_change::validate_status,
+    validate_update: change::validate_update,
+    validate_status: change::validate_status,
     warnings,
     selectable: &[
         ("spec.clusterIP", |object| object.str_at(&["spec", "clusterIP"]).to_owned()),
         ("spec.type", |object| object.str_at(&["spec", "type"]).to_owned()),
     ],
+    printer: Some(Printer::of(services::service)),
     ..Strategy::DEFAULT
 };
 
@@ -79,7 +84,7 @@ fn default(object: &mut Value) {
         "ClientIP" if spec.at(&["sessionAffinityConfig", "clientIP", "timeoutSeconds"]).is_null() => {
             spec.set_at(
                 &["sessionAffinityConfig"],
-                value!({"clientIP": {"timeoutSeconds": (service_traffic::AFFINITY_SECONDS)}}),
+                value!({"clientIP": {"timeoutSeconds": (traffic::AFFINITY_SECONDS)}}),
             );
         }
         _ => {}
@@ -97,7 +102,7 @@ fn default(object: &mut Value) {
             port.set_at(&["targetPort"], number);
         }
     }
-    service_traffic::set_defaults(object);
+    traffic::set_defaults(object);
 }
 
 /// Checks a service without its metadata; `old` is the stored service of an update.
@@ -115,9 +120,9 @@ pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
         validate_port(port, ports.len() > 1, &mut seen, &SPEC.child("ports").index(index), errors);
     }
     labels::validate_labels(object.at(&["spec", "selector"]), &SPEC.child("selector"), errors);
-    service_traffic::validate_affinity(object, errors);
-    service_addresses::validate(object, old, errors);
-    service_traffic::validate_external(object, old, errors);
+    traffic::validate_affinity(object, errors);
+    ip_addresses::validate(object, old, errors);
+    traffic::validate_external(object, old, errors);
     names::check_choice(
         &SPEC.child("type"),
         kind(object),
@@ -125,7 +130,7 @@ pub fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
         errors,
     );
     validate_port_numbers(object, errors);
-    service_traffic::validate(object, old, errors);
+    traffic::validate(object, old, errors);
 }
 
 fn validate_type(object: &Value, errors: &mut Errors) {

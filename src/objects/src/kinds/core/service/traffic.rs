@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::service::{self, ONLY_BALANCER, SPEC, is_reachable, needs_health_port};
 use crate::field::{Errors, Path};
+use crate::kinds::core::service::{self, ONLY_BALANCER, SPEC, is_reachable, needs_health_port};
 use crate::rules::{addresses, names};
 
 /// The default time for which a client keeps its endpoint.

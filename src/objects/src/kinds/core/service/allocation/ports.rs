@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use super::{Allocations, Held, invalid_field, wants_node_ports};
 use crate::field::Path;
 use crate::kinds::core::service;
-use crate::kinds::core::service_change;
+use crate::kinds::core::service::change;
 use crate::status::{ApiError, ApiResult};
 
 fn stated_port(object: &Value, index: usize) -> i64 {
@@ -73,7 +73,7 @@ pub(super) fn update_ports(
     released: &mut Held,
 ) -> ApiResult<()> {
     let has = |object: &Value| matches!(service::kind(object), "NodePort" | "LoadBalancer");
-    let before: HashSet<i64> = service_change::node_ports(old).collect();
+    let before: HashSet<i64> = change::node_ports(old).collect();
     let give_back = |port: &i64| u16::try_from(*port).ok();
     if !has(object) {
         if has(old) {
@@ -99,7 +99,7 @@ pub(super) fn update_ports(
             return Err(ApiError::unknown(format!("duplicate nodePort: {{{protocol} {node_port}}}")));
         }
     }
-    let after: HashSet<i64> = service_change::node_ports(object).collect();
+    let after: HashSet<i64> = change::node_ports(object).collect();
     released.ports.extend(before.iter().filter(|port| !after.contains(port)).filter_map(give_back));
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::service;
 use crate::field::{Errors, Path};
+use crate::kinds::core::service;
 use crate::rules::addresses;
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];

@@ -53,17 +53,17 @@ fn a_change_of_the_type_clears_fields_of_the_old_one() {
         "clusterIPs": ["10.0.0.1"], "externalTrafficPolicy": "Cluster"}, "status": {"loadBalancer": {}}});
     let mut new = old.clone();
     new.set_at(&["spec", "type"], "ClusterIP");
-    service_change::prepare_update(&mut new, &old);
+    change::prepare_update(&mut new, &old);
     assert!(new.at(&["spec", "externalTrafficPolicy"]).is_null());
     assert!(new.list_at(&["spec", "ports"])[0].at(&["nodePort"]).is_null());
     assert_eq!(new.str_at(&["spec", "clusterIP"]), "10.0.0.1");
     new.set_at(&["spec", "type"], "ExternalName");
-    service_change::prepare_update(&mut new, &old);
+    change::prepare_update(&mut new, &old);
     assert!(new.at(&["spec", "clusterIP"]).is_null());
     let mut errors = Errors::default();
     let mut moved = old.clone();
     moved.set_at(&["spec", "clusterIP"], "10.0.0.2");
     moved.set_at(&["spec", "clusterIPs"], value!(["10.0.0.2"]));
-    service_change::validate_update(&moved, &old, &mut errors);
+    change::validate_update(&moved, &old, &mut errors);
     assert_eq!(errors.0[0].to_string(), "spec.clusterIPs[0]: Invalid value: [\"10.0.0.2\"]: may not change once set");
 }
