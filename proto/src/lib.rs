@@ -8,6 +8,7 @@
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
 //!
+//! - Bounds: `limits`
 //! - Between replicas: `peer`, `replication`
 //! - Texts of their own: `base64`, `names`, `quantity`, `time`, `duration`, `complaints`
 //! - Types and kinds: `schema`, `catalogue`
