@@ -1,7 +1,8 @@
-//! The documentation covers every flag and every metric of the program.
+//! The documentation covers every flag and every metric of the program, and the program understands every command in
+//! the documentation.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::DataDir;
@@ -55,4 +56,43 @@ fn every_metric_is_documented() {
     assert!(names.len() > 40, "only {} metrics were found", names.len());
     let missing = undocumented("metrics.md", names.into_iter());
     assert!(missing.is_empty(), "docs/metrics.md does not have {missing:?}");
+}
+
+/// Returns the command lines of the program in the code blocks of a page: for each its arguments, up to a comment, a
+/// redirection, another command, or a part that the reader fills in (`...`).
+fn commands(page: &str) -> Vec<Vec<String>> {
+    let is_over = |word: &&str| !matches!(*word, "&" | "|" | "&&" | ">" | "2>&1" | "..." | "#");
+    let lines = page.lines().filter_map(|line| line.strip_prefix("    flotilla "));
+    let words = lines.map(|line| line.split_ascii_whitespace().take_while(is_over).map(str::to_owned).collect());
+    words.collect()
+}
+
+/// Returns every page of the documentation, with its path.
+fn pages() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut paths = vec![root.join("README.md"), root.join("deploy/README.md")];
+    for folder in ["docs", "docs/runbooks"] {
+        let entries =
+            fs::read_dir(root.join(folder)).expect("a directory").map(|entry| entry.expect("an entry").path());
+        paths.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    paths.into_iter().map(|path| (path.clone(), fs::read_to_string(&path).expect("a page"))).collect()
+}
+
+#[test]
+fn every_command_in_the_documentation_is_understood() {
+    let mut understood = 0;
+    for (path, page) in pages() {
+        for command in commands(&page) {
+            // With --help the program reads the command line and does nothing. It reports a wrong one before the help.
+            let mut program = Command::new(env!("CARGO_BIN_EXE_flotilla"));
+            let members = "a=127.0.0.1:7441,b=127.0.0.1:7442,c=127.0.0.1:7443";
+            program.args(command.iter().map(|word| if word == "$all" { members } else { word })).arg("--help");
+            let output = program.output().expect("a program");
+            let messages = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: flotilla {}: {messages}", path.display(), command.join(" "));
+            understood += 1;
+        }
+    }
+    assert!(understood > 20, "only {understood} commands were found");
 }
