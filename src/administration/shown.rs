@@ -2,8 +2,11 @@
 
 use super::messages::{ClusterView, GroupView, MemberView, ShardsView};
 
-/// Returns two tables: members, and groups.
+/// Returns two tables: members, and groups. Before the cluster is founded there are none, and no name of this member.
 pub fn cluster(view: &ClusterView) -> String {
+    if view.told_by.is_empty() && view.members.is_empty() {
+        return "the cluster is not founded yet\n".to_owned();
+    }
     let member = |member: &MemberView| {
         [
             member.name.clone(),
@@ -105,6 +108,13 @@ mod tests {
              pods       2        8      g1,g2\n\
              every other resource has one shard, in the group default\n"
         );
+    }
+
+    #[test]
+    fn a_cluster_that_is_not_founded_has_no_tables() {
+        let (cluster, told_by) = (String::new(), String::new());
+        let view = ClusterView { cluster, told_by, members: Vec::new(), groups: Vec::new(), shards: Vec::new() };
+        assert_eq!(super::cluster(&view), "the cluster is not founded yet\n");
     }
 
     #[test]
