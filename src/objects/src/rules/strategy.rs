@@ -3,12 +3,11 @@
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
+use super::conversion::Conversion;
+use super::protection::Protection;
 use crate::field::Errors;
 use crate::fieldmanager::reset;
 use crate::printing::Printer;
-
-use super::conversion::Conversion;
-use super::protection::Protection;
 
 /// The rule for the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +124,8 @@ pub struct Strategy {
     pub selectors: &'static [(&'static str, &'static str)],
     /// Former names of selectable fields that `fieldSelector` still accepts, and their present names.
     pub aliases: &'static [(&'static str, &'static str)],
-    /// The fields that writes leave as they are, each with everything below it: by the name of the subresource, which is
-    /// empty for the object itself. Names only what differs from the rule of [`Strategy::reset_fields`].
+    /// The fields that writes leave as they are, each with everything below it, by the name of the subresource (empty
+    /// for the object itself). Names only what differs from the rule of [`Strategy::reset_fields`].
     pub resets: &'static [(&'static str, reset::Paths)],
     /// The protection of objects that others use. `None` if they can be removed at any time.
     pub protection: Option<&'static Protection>,
