@@ -88,9 +88,10 @@ impl Default for AuthenticationMethods {
 /// Finds the user of a request.
 ///
 /// Tries in this order: a trusted client certificate; a bearer token, which may be a static one, one of a service
-/// account, a bootstrap token, one of a provider, or one that a webhook knows. A request without credentials is
-/// anonymous. A token that nothing knows is an error even where anonymous requests are allowed, and so is an untrusted
-/// client certificate without a valid token. The gateway has tried the headers of a trusted front proxy before.
+/// account, a bootstrap token, one of an OpenID Connect provider, or one that a webhook knows. A request without
+/// credentials is anonymous. A token that nothing knows is an error even where anonymous requests are allowed, and so
+/// is an untrusted client certificate without a valid token. The gateway has tried the headers of a trusted front proxy
+/// before.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,

@@ -23,7 +23,7 @@ const ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Make the authorities and keys that the servers of a cluster share.
 #[derive(Debug, clap::Args)]
 pub struct SharedKeys {
-    /// Directory to make them in, or to take them from; existing files stay.
+    /// Directory of the authorities and keys. Existing files stay, and missing ones are made.
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
     /// URL under which clients reach the cluster, for the kubeconfig.
@@ -32,7 +32,7 @@ pub struct SharedKeys {
     /// File for a kubeconfig with all rights [default: `admin.kubeconfig` in the directory].
     #[arg(long, value_name = "FILE")]
     admin_kubeconfig: Option<PathBuf>,
-    /// In a pod: keep them, and the kubeconfig, in this Secret of its namespace. An existing Secret stays as it is.
+    /// In a pod: store the files and the kubeconfig in this Secret of the pod's namespace. An existing Secret stays.
     #[arg(long, value_name = "NAME")]
     to_secret: Option<String>,
 }
@@ -60,7 +60,7 @@ pub enum SharedKeysError {
 }
 
 impl SharedKeys {
-    /// Creates the missing files, and prints where all of them are.
+    /// Creates the missing files, and stores all of them in the Secret if one is named. Prints where they are.
     ///
     /// # Errors
     /// See [`SharedKeysError`]. Files that were created before the error stay.
@@ -97,8 +97,8 @@ struct Pod {
 
 impl Pod {
     fn this() -> Result<Self, SharedKeysError> {
-        let lacks = |what: &str| SharedKeysError::NoPod(format!("there is no {what}"));
-        let variable = |name: &str| std::env::var(name).map_err(|_| lacks(name));
+        let unset = |name: &str| SharedKeysError::NoPod(format!("the environment variable {name} is not set"));
+        let variable = |name: &str| std::env::var(name).map_err(|_| unset(name));
         let (host, port) = (variable("KUBERNETES_SERVICE_HOST")?, variable("KUBERNETES_SERVICE_PORT")?);
         let file = |name: &str| {
             let path = PathBuf::from(ACCOUNT_DIR).join(name);

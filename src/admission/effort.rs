@@ -17,17 +17,17 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Returns whether the budget is spent.
+    /// Returns whether nothing is left to spend.
     pub const fn is_spent(&self) -> bool {
         self.left == 0
     }
 
-    /// Returns `budget`, or what is left of the total if that is less.
+    /// Returns `budget`, or what is left to spend if that is less.
     pub fn grant(&self, budget: u64) -> u64 {
         budget.min(self.left)
     }
 
-    /// Subtracts a cost from the budget.
+    /// Subtracts a cost from what is left to spend.
     pub fn spend(&mut self, cost: u64) {
         self.left = self.left.saturating_sub(cost);
     }
@@ -37,7 +37,7 @@ impl Effort {
         self.left
     }
 
-    /// Sets the remaining budget back to `left`, before an evaluation is repeated.
+    /// Sets what is left to spend back to `left`, before an evaluation is repeated.
     pub const fn restore(&mut self, left: u64) {
         self.left = left;
     }

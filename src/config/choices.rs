@@ -50,10 +50,10 @@ pub enum ConsoleAccess {
 /// A version of TLS, as Go calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum TlsVersion {
-    /// TLS 1.0, which is not accepted any more.
+    /// Taken as TLS 1.2, the oldest version that the server speaks.
     #[value(name = "VersionTLS10")]
     VersionTLS10,
-    /// TLS 1.1, which is not accepted any more.
+    /// Taken as TLS 1.2, too.
     #[value(name = "VersionTLS11")]
     VersionTLS11,
     /// TLS 1.2.

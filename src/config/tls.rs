@@ -23,9 +23,9 @@ pub struct TlsOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_private_key_file: Option<PathBuf>,
 
-    /// Directory of the serving certificate and its key, `apiserver.crt` and `apiserver.key`, if none is given.
+    /// Directory of the serving certificate and its key, `apiserver.crt` and `apiserver.key`, without --tls-cert-file.
     ///
-    /// The server makes missing ones. By default a directory in the data directory.
+    /// The server makes missing files. By default the directory `pki` in the data directory.
     #[arg(long, value_name = "DIR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cert_dir: Option<PathBuf>,
@@ -46,8 +46,8 @@ pub struct TlsOptions {
 
     /// Further certificate and key for clients that ask for other names; may be repeated.
     ///
-    /// As `a.crt,a.key`, for the names in the certificate, or `a.crt,a.key:example.com,*.example` for these names. The
-    /// first that fits is used.
+    /// As `a.crt,a.key`, for the names in the certificate, or `a.crt,a.key:example.com,*.example` for these names. If
+    /// several fit, an exact name comes before one with `*`, and an earlier flag before a later one.
     #[arg(long, value_name = "CERT,KEY[:NAME,...]")]
     #[serde(default)]
     pub tls_sni_cert_key: Vec<NamedKey>,
@@ -69,7 +69,7 @@ impl Default for TlsOptions {
     }
 }
 
-/// The files of a certificate and its key, and the names of hosts for which it is shown.
+/// The files of a certificate and its key, and the host names for which the server presents the certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct NamedKey {
@@ -77,7 +77,7 @@ pub struct NamedKey {
     pub certificate: PathBuf,
     /// PEM file with its key.
     pub key: PathBuf,
-    /// Names, in which `*` may stand for the first label. Empty for the names in the certificate.
+    /// Host names, in which `*` may stand for the first label. An empty list means the names in the certificate.
     pub names: Vec<String>,
 }
 

@@ -60,8 +60,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Replaces the levels, whose limits may have changed: more requests may have seats now. A level that is no longer
-    /// among them keeps its limits, and at least one seat, for the requests that wait in it.
+    /// Replaces the levels. Their limits may have changed: requests that wait get the seats that are free now. A level
+    /// that is no longer among them keeps its limits, and at least one seat, for the requests that wait in it.
     pub(super) fn set(&self, levels: Vec<Arc<Level>>) {
         let before = self.levels.swap(Arc::new(levels));
         let now = self.levels.load();
@@ -101,7 +101,7 @@ impl Pool {
         let Some(place) = queues.push(hash, waiter()) else { return Taken::QueueFull };
         level.note_waiting(true);
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        // A seat that was given back before `note_waiting` was offered to no request.
+        // A request that ended before `note_waiting` did not offer its seat to this one.
         self.hand_out(level, &mut queues, |level| self.take(level));
         Taken::Place(place)
     }

@@ -20,7 +20,7 @@ pub const SHARED_BYTES_MIN: usize = 16_384;
 pub const UNSENT_BYTES: usize = 64 << 20;
 
 /// Bytes of encoded answers that clients have not taken, above which lists that must be encoded as a whole, such as
-/// those in YAML, are refused: clients must try again.
+/// Tables of custom resources, are refused: clients must try again.
 pub const WHOLE_ANSWERS_BYTES: usize = 256 << 20;
 
 /// Bytes that a stream encodes at a time while many wait for their clients.

@@ -1,7 +1,7 @@
 //! Stores the objects copied from a running API server in one file, so that an interrupted import can continue.
 //!
 //! The file is a sequence of records with length and checksum. A later record replaces an earlier one about the same
-//! object. If the file ends in the middle of a record, that record is ignored.
+//! object. The journal ends before the first record that is incomplete or damaged.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -72,9 +72,9 @@ impl Journal {
         path.with_extension(BESIDE)
     }
 
-    /// Opens the file or creates it. Cuts off an incomplete record at its end.
+    /// Opens the file or creates it. Cuts off the first record that is incomplete or damaged, and all that follow.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        // A process that was killed during a rewrite has left this file.
+        // A process that was killed during a rewrite leaves this file.
         match fs::remove_file(Self::beside(path)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Self::read_from(path),
@@ -142,7 +142,7 @@ impl Journal {
         self.tables.get(table)?.reached.as_deref()
     }
 
-    /// Returns the version of an object.
+    /// Returns the version of an object. `None` if the journal does not have the object.
     pub(super) fn version(&self, table: &str, (namespace, name): (&str, &str)) -> Option<&str> {
         let place = self.tables.get(table)?.objects.get(&(namespace.to_owned(), name.to_owned()))?;
         Some(&place.version)
@@ -163,7 +163,7 @@ impl Journal {
         self.tables.values().map(|came| came.objects.len()).sum()
     }
 
-    /// Returns the largest resourceVersion that is a number.
+    /// Returns the largest resourceVersion that is a number; 0 if there is none.
     pub(super) fn last(&self) -> u64 {
         let versions = self
             .tables
@@ -172,7 +172,8 @@ impl Journal {
         versions.filter_map(|version| version.parse().ok()).max().unwrap_or(0)
     }
 
-    /// Returns the bytes of an object. Records added since the last [`Journal::sync`] cannot be read.
+    /// Returns the bytes of an object. `None` if the journal does not have it. Records added since the last
+    /// [`Journal::sync`] cannot be read.
     pub(super) fn read(&self, table: &str, of: &(String, String)) -> io::Result<Option<Vec<u8>>> {
         let Some(place) = self.tables.get(table).and_then(|came| came.objects.get(of)) else { return Ok(None) };
         let mut bytes = vec![0; place.length as usize];
@@ -232,7 +233,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Updates the index by a record, which is the last one written.
+    /// Updates the index after `record`, the last one in the file so far.
     fn count(&mut self, (record, object): (Record, usize), body: usize) {
         let whole = (HEAD + body) as u64;
         let end = self.written + whole;
@@ -265,8 +266,8 @@ fn parse(body: &[u8]) -> Option<(Record, usize)> {
     Some((serde_json::from_slice(&body[..end]).ok()?, body.len() - end - 1))
 }
 
-/// Reads the next record and the length of its body. `left` is the number of bytes to the end of the file. `None` at
-/// the end, and for an incomplete record.
+/// Reads the next record and the length of its body. `left` is the number of bytes to the end of the file. Returns
+/// `None` at the end, and for a record that is incomplete or damaged.
 fn read(reader: &mut impl Read, left: u64) -> io::Result<Option<((Record, usize), usize)>> {
     if left < HEAD as u64 {
         return Ok(None);

@@ -11,10 +11,10 @@ use super::{CallError, Hook, User};
 use crate::outbound::{Outbound, Peer, Trust};
 use crate::pki::{KubeconfigError, KubeconfigFile};
 
-/// The name of this server for these webhooks.
+/// The name of this server in the header `User-Agent` of requests to these webhooks.
 const AGENT: &str = "kube-apiserver";
 
-/// A webhook and the user that it gets.
+/// A webhook, and the user whose credentials this server presents to it.
 #[derive(Debug)]
 pub struct Backend {
     hook: Hook,

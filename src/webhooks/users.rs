@@ -72,9 +72,9 @@ impl Users {
         Ok(Self { by_name, current })
     }
 
-    /// Returns the user for a webhook at `host:port`. In order of preference: the user of that name, or of `*.` with
-    /// the end of that name; for port 443, the same without the port; `*`; the user of the current context. Returns
-    /// `None` when there is none. The webhook then gets no credentials.
+    /// Returns the user for a webhook at `host:port`. Looks for these names in turn: `host:port`; `*` with the part
+    /// from one of its dots on, the longest part first; for port 443, the same without the port; `*`; the user of the
+    /// current context. Returns `None` if no user has any of these names. The webhook then gets no credentials.
     pub fn of(&self, target: &str) -> Option<&User> {
         let portless = split(target).filter(|(_, port)| *port == DEFAULT_PORT).map(|(host, _)| host);
         let named = [Some(target), portless].into_iter().flatten().find_map(|name| self.named(name));

@@ -201,7 +201,7 @@ fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<Strin
     let mut lines = Vec::new();
     if seen.len() != case.recorded.len() {
         count.steps = seen.len().max(case.recorded.len());
-        lines.push(format!("{} has {} steps, and {} are recorded", case.name, seen.len(), case.recorded.len()));
+        lines.push(format!("{} ran {} steps, but {} are recorded", case.name, seen.len(), case.recorded.len()));
     }
     for (recorded, seen) in case.recorded.iter().zip(seen) {
         let differences = differences(case, recorded, seen);
@@ -220,7 +220,8 @@ fn judge(settings: &Settings, case: &Case, seen: Vec<Seen>) -> (Count, Vec<Strin
     (count, lines)
 }
 
-/// Compares the output of a release of kubectl. Returns whether fewer commands agree than the floor demands.
+/// Compares the output of a release of kubectl. Returns whether the comparison has failed: an error stopped it, or
+/// fewer commands agree than the floor demands.
 fn compare_commands(settings: &Settings, demand: &Demand, members: &Members) -> bool {
     let Demand { release, servers, steps: least, .. } = demand;
     let Some(client) = transcripts::client(release) else {

@@ -15,7 +15,7 @@ static FLOAT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?)$").unwrap()
 });
 
-/// A list or map that has not ended, with its anchor.
+/// A list or map that has not ended, with its anchor; of a map also the key whose value comes next.
 enum Open {
     List(usize, Vec<Json>),
     Map(usize, Vec<(String, Json)>, Option<String>),
@@ -24,7 +24,7 @@ enum Open {
 /// Reads the first document.
 ///
 /// # Errors
-/// States what is wrong, and where.
+/// States what is wrong. If the text is not YAML, states also where.
 pub fn parse(text: &str) -> Result<Json, String> {
     let (mut open, mut anchors): (Vec<Open>, HashMap<usize, Json>) = (Vec::new(), HashMap::new());
     for next in Parser::new_from_str(text) {
@@ -73,7 +73,9 @@ fn plain(text: &str) -> Result<Json, String> {
         "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Json::Bool(true),
         "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Json::Bool(false),
         _ if INT.is_match(text) => Json::Int(int(text).ok_or_else(|| format!("{text} is too large"))?),
-        _ if FLOAT.is_match(text) => Json::Float(text.replace('_', "").parse().map_err(|_| format!("{text}?"))?),
+        _ if FLOAT.is_match(text) => {
+            Json::Float(text.replace('_', "").parse().map_err(|_| format!("{text} is no number"))?)
+        }
         _ => Json::text(text),
     })
 }

@@ -75,7 +75,7 @@ impl DataDir {
 
     /// Starts a server again on its previous address. Panics if it does not become ready.
     pub fn start_again_on(&self, listen: SocketAddr) -> Server {
-        // The server does not write a kubeconfig again that is still right, but `run` waits for a new file.
+        // The server does not replace a kubeconfig that is still right, but `run` waits for a new file.
         let _ = fs::remove_file(self.path().join("admin.kubeconfig"));
         let started = self.run(self.command_on(listen, &[]), READY, |_| self.path());
         started.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
@@ -101,8 +101,8 @@ impl DataDir {
         })
     }
 
-    /// Starts a server that resolves host names by this file alone, and waits until it answers, ready or not. Returns
-    /// `None` if this machine does not permit the mount.
+    /// Starts a server that sees this file as `/etc/hosts`, and waits until it answers, ready or not. Returns `None` if
+    /// this machine does not permit the mount.
     pub fn begin_with_hosts(&self, hosts: &Path, flags: &[&str]) -> Option<Server> {
         // Without `multi on`, a name has only one address.
         let several = hosts.with_extension("conf");
@@ -152,8 +152,8 @@ impl DataDir {
         begun.unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Runs a server until the check at this path passes. `data` returns the path of the data directory, given the
-    /// process id. Returns `Err` if the server ends before that.
+    /// Starts a server, and waits until the check at this path passes. `data` returns the path of the data directory,
+    /// given the process id. Returns `Err` if the server ends before that.
     fn run(&self, command: Command, check: &str, data: impl Fn(u32) -> PathBuf) -> Result<Server, Refusal> {
         let written = |kubeconfig: &Path| fs::metadata(kubeconfig).and_then(|file| file.modified()).ok();
         let before = written(&self.path().join("admin.kubeconfig"));
@@ -316,7 +316,7 @@ impl Server {
     }
 
     /// Sets how many files the server may have open at most.
-    #[allow(dead_code, reason = "not every program of tests bounds them")]
+    #[allow(dead_code, reason = "not every test program sets this limit")]
     pub fn limit_open_files(&self, most: u64) {
         let arguments = ["--pid".to_owned(), self.running.child.id().to_string(), format!("--nofile={most}:{most}")];
         assert!(Command::new("prlimit").args(arguments).status().expect("prlimit(1)").success());

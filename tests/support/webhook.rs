@@ -29,7 +29,7 @@ pub enum Reply {
     Hang,
     /// Closes the connection without an answer.
     Close,
-    /// A body of this many bytes, without a stated length.
+    /// A body of about this many bytes, without a stated length. The connection stays open: the body has no end.
     Endless(usize),
 }
 

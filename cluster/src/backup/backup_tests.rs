@@ -91,6 +91,7 @@ fn holding(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     std::fs::write(&path, bytes).unwrap();
     (directory, path)
 }
+
 #[tokio::test]
 async fn a_backup_has_every_object_once_at_one_revision() {
     let store = seeded().await;

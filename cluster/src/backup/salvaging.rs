@@ -16,9 +16,11 @@ use crate::replica::forming::identity::FORFEIT;
 use crate::wal::missing_end;
 use crate::{OpenError, Options, Store};
 
-/// The parts of a store in a data directory: directories, and the identity file.
+/// The directories that the copy gets.
 const DIRECTORIES: [&str; 2] = [LOG, "snapshots"];
+/// The directory of the write-ahead log.
 const LOG: &str = "wal";
+/// The file with the identity of the replica.
 const MEMBER: &str = "member";
 
 /// Why nothing was salvaged.
@@ -90,8 +92,8 @@ pub async fn salvage(
     })
 }
 
-/// Warns if the log has lost its end. The salvage goes on: the copy has what is left of the log, but not the note of
-/// where the log ended, which would prevent opening it.
+/// Warns if the newest segment of the log is missing. The salvage goes on. The copy has the rest of the log, but not
+/// the note of how far the log had come: with that note, a store refuses to open such a log.
 fn warn_of_missing_log(directory: &Path, key_wrapping: Option<Arc<dyn KeyWrapping>>) {
     let disk = EncryptedDisk::over(Arc::new(LocalDisk::DURABLE), key_wrapping);
     match missing_end(&disk, &directory.join(LOG)) {

@@ -31,11 +31,12 @@ pub(crate) struct GroupClock {
     begun: AtomicU64,
     /// Notified whenever the closed revision rises.
     closing: Notify,
-    /// Where requests to close the group are sent: the proposer on this replica, once there is one.
+    /// Where requests to close the group are sent: the proposer if the group has no other replica, else the actor that
+    /// asks the leader. Empty until the group has started.
     closer: OnceLock<Recipient<Close>>,
     /// The largest revision up to which subscribers want the group to be closed.
     wanted: AtomicU64,
-    /// Notified whenever that revision rises; shared by all groups.
+    /// Notified whenever `wanted` rises; shared by all groups.
     demands: Arc<Notify>,
 }
 
@@ -68,8 +69,8 @@ impl GroupClock {
         Revision::new(self.closed.load(Ordering::Acquire))
     }
 
-    /// Returns whether the closed revision is so old that a client that received it could not use it for the whole
-    /// history window.
+    /// Returns whether the closed revision is older than a tenth of the history window. A client that received it could
+    /// use it only for the rest of the window.
     pub(crate) fn is_stale(&self) -> bool {
         let age = self.hybrid.now().get().saturating_sub(self.closed().get());
         age > Revision::span(self.history / CLOSED_AGE_MAX_DIVISOR)
@@ -106,7 +107,7 @@ impl GroupClock {
     }
 
     /// Sets the revision at which the log of the group began, unless it is known already. A snapshot that replaces the
-    /// beginning of the log contains it.
+    /// beginning of the log contains this revision.
     pub(crate) fn begin(&self, revision: Revision) {
         let _ = self.begun.compare_exchange(0, revision.get(), Ordering::AcqRel, Ordering::Acquire);
     }
@@ -135,14 +136,14 @@ impl GroupClock {
 
     /// Sets where requests to close the group are sent.
     pub(crate) fn serve(&self, closer: Recipient<Close>) {
-        let _ = self.closer.set(closer); // a group has one proposer for as long as the store is open
+        let _ = self.closer.set(closer); // a group starts once while the store is open
     }
 
-    /// Makes the group commit that it assigns nothing up to `revision` any more, unless it is closed already, and waits
-    /// until it is closed up to there on this replica.
+    /// Makes the group commit an entry after which it assigns no revision up to `revision`, and waits until this
+    /// replica has applied that entry. Does nothing if the group is closed up to `revision` already.
     ///
     /// # Errors
-    /// Fails when the group could not commit this in time.
+    /// Fails when the group cannot commit the entry in time, and when the store is closed.
     pub(crate) async fn close_to(&self, revision: Revision) -> Result<(), ReadError> {
         if self.closed() >= revision {
             return Ok(());

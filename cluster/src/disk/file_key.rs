@@ -1,7 +1,7 @@
-//! The key of an encrypted file, and the pages before the file's content that contain this key, encrypted by another.
+//! The key of an encrypted file. The file begins with two pages that contain this key, encrypted with another key.
 //!
-//! Each of two pages has a copy of a header, `magic | format | length | wrapped key | checksum`. When a key is wrapped
-//! anew, one copy is written after the other, so that at least one of them is valid after a crash.
+//! Each of the two pages has a copy of one header, `magic | format | length | wrapped key | checksum`. When a key is
+//! wrapped anew, one copy is written after the other, so that at least one of them is valid after a crash.
 
 use std::io;
 
@@ -22,7 +22,7 @@ const FIXED: usize = 16;
 const CHECKSUM: usize = 4;
 /// The longest wrapped key, in bytes.
 const WRAPPED_MAX: usize = PAGE - FIXED - CHECKSUM;
-/// Two keys of AES-256: XTS encrypts positions with the second.
+/// Bytes of the key of a file: two keys of AES-256. XTS encrypts positions with the second.
 const KEY: usize = 64;
 
 /// Encrypts the keys of files, with keys of its own that are stored elsewhere.
@@ -33,7 +33,7 @@ pub trait KeyWrapping: Send + Sync {
     /// Decrypts the key of a file.
     ///
     /// # Errors
-    /// Fails when the key that this needs is missing. The text names it.
+    /// Fails when the key that encrypted `wrapped` is missing, or when `wrapped` is damaged.
     fn unwrap(&self, wrapped: &[u8]) -> io::Result<Vec<u8>>;
 
     /// Returns whether `wrapped` was encrypted with the key that [`KeyWrapping::wrap`] uses now.
@@ -65,12 +65,12 @@ impl FileKey {
         Ok(FileKey(Xts128::new(content, position)))
     }
 
-    /// Encrypts whole sectors, the first of which has this number.
+    /// Encrypts whole sectors. `first` is the number of the first one.
     pub(super) fn encrypt(&self, sectors: &mut [u8], first: u64) {
         self.convert(sectors, first, |key, sector, tweak| key.encrypt_sector(sector, tweak));
     }
 
-    /// Decrypts whole sectors, the first of which has this number.
+    /// Decrypts whole sectors. `first` is the number of the first one.
     pub(super) fn decrypt(&self, sectors: &mut [u8], first: u64) {
         self.convert(sectors, first, |key, sector, tweak| key.decrypt_sector(sector, tweak));
     }
@@ -98,7 +98,8 @@ impl Beginning {
     /// Reads the beginning of a file.
     ///
     /// # Errors
-    /// Fails when the file cannot be read, and for an encrypted file of a later release, or without a valid header.
+    /// Fails when the file cannot be read, when a later release has encrypted it, or when it is encrypted and neither
+    /// copy of the header is valid.
     pub(super) fn read(file: &dyn DiskFile) -> io::Result<Beginning> {
         let mut pages = vec![0; HEADER];
         let length = file.read_at(0, &mut pages)?;
@@ -135,7 +136,7 @@ impl WrappedKey {
     }
 
     /// Decrypts one of the copies: after a crash they may be encrypted by different keys. Returns which copy, and the
-    /// key. The error is that of the first copy.
+    /// key. If no copy can be decrypted, the error is that of the first copy that is not damaged.
     fn unwrapped(&self, wrapping: &dyn KeyWrapping) -> io::Result<(usize, Vec<u8>)> {
         let [first, second] = &self.copies;
         let copies = [(0, first.as_ref()), (1, second.as_ref().filter(|_| first != second))];
@@ -192,7 +193,7 @@ fn header(wrapped: &[u8]) -> io::Result<Vec<u8>> {
 /// One copy of the header, as it was read.
 enum Copy<'a> {
     Wrapped(&'a [u8]),
-    /// States this format: it is that of a later release, or these bytes are damaged.
+    /// The header states this format. A later release wrote it, or its bytes are damaged.
     Newer(u32),
     Damaged,
 }

@@ -3,7 +3,7 @@
 use crate::Revision;
 use crate::shard_map::GroupNumber;
 
-/// The distance between two revisions that a group may assign: one for each group number.
+/// The distance between neighbouring revisions of one group, which leaves one revision for each group number.
 const STEP: u64 = 1 << GroupNumber::BITS;
 
 /// Assigns revisions in increasing order, near the clock and above every revision assigned before. Their low bits are

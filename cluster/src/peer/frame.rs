@@ -22,7 +22,7 @@ pub(super) fn put_frame(frame: &Frame, out: &mut BytesMut) {
     frame.encode_raw(out);
 }
 
-/// Splits received bytes into frames. The payload of a frame shares the memory that was read into.
+/// Splits received bytes into frames. The payload of a frame shares the memory of the buffer.
 #[derive(Default)]
 pub(super) struct FrameReader {
     buffer: BytesMut,
@@ -45,7 +45,8 @@ impl FrameReader {
     pub(super) fn next(&mut self) -> io::Result<Option<Frame>> {
         let Some(bytes) = self.frame_bytes() else { return Ok(None) };
         if bytes > PEER_FRAME_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {bytes} bytes")));
+            let text = format!("a frame of {bytes} bytes is too large: {PEER_FRAME_BYTES_MAX} bytes fit");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         if self.buffer.len() < LENGTH_BYTES + bytes {
             return Ok(None);
@@ -61,7 +62,7 @@ impl FrameReader {
     }
 }
 
-/// Returns a frame with what the sender's clock shows.
+/// Returns the frame with a reading of the sender's clock.
 pub(super) fn stamped(frame: Frame, reading: ClockReading) -> Frame {
     Frame { now: reading.now, latest: reading.latest, ..frame }
 }
@@ -113,7 +114,7 @@ pub(super) fn read_hello(payload: Bytes) -> io::Result<(Hello, Lane)> {
         Ok(wire::Lane::Control) => Lane::Control,
         Ok(wire::Lane::Bulk) => Lane::Bulk,
         Ok(wire::Lane::Snapshot) => Lane::Snapshot,
-        Err(_) => return Err(invalid("a lane that is not known".to_owned())),
+        Err(_) => return Err(invalid(format!("the hello names an unknown lane, {}", message.lane))),
     };
     let wire::Hello {
         cluster,

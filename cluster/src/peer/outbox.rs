@@ -34,8 +34,8 @@ struct Queue {
 }
 
 impl Outbox {
-    /// Adds a frame. Returns it as an error if the queue already has too many frames or bytes. Drops it if the
-    /// connection has ended.
+    /// Adds a frame. Returns it as an error if the queue has `frames_max` frames already, or would have more than
+    /// `bytes_max` bytes. Drops it if the connection has ended.
     pub(super) fn push_within(&self, outgoing: Outgoing, frames_max: usize, bytes_max: usize) -> Result<(), Outgoing> {
         let mut queue = self.queue.lock();
         let bytes = outgoing.frame.payload.len();

@@ -248,7 +248,7 @@ impl ShardMap {
     }
 
     /// Returns the map in which the serving division of a table is ending, because the next one is nearly complete.
-    /// `None` when that is not the next division, or the former is ending already.
+    /// Returns `None` when the next division is not `next`, or when the serving division is ending already.
     pub(crate) fn ending(&self, table: &TableId, next: Epoch) -> Option<ShardMap> {
         let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
         let placement = map.tables.get_mut(table)?;
@@ -256,8 +256,8 @@ impl ShardMap {
         (is_next && !std::mem::replace(&mut placement.ending, true)).then_some(map)
     }
 
-    /// Returns the map in which the next division of a table is the serving one. `None` when that is not the next
-    /// division.
+    /// Returns the map in which the next division of a table is the serving one. Returns `None` when the next division
+    /// is not `next`.
     pub(crate) fn divided(&self, table: &TableId, next: Epoch) -> Option<ShardMap> {
         let mut map = ShardMap { epoch: self.epoch + 1, ..self.clone() };
         let placement = map.tables.get_mut(table)?;

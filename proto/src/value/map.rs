@@ -151,15 +151,16 @@ impl Map {
         self.text().map(ObjectText::as_bytes)
     }
 
-    /// Records that the map and everything in it has the form that its type demands. This is forgotten when the map or
-    /// something in it is changed, which is only possible through a mutable reference to the map.
+    /// Records that the map and everything in it has the form that its type demands, unless a clone shares its members.
+    /// This is forgotten when the map or something in it is changed, which is only possible through a mutable reference
+    /// to the map.
     pub(crate) fn mark_conformed(&mut self) {
         if let Some(node) = self.node.as_mut().and_then(Arc::get_mut) {
             node.conformed = true;
         }
     }
 
-    /// Returns whether nothing was changed since [`Map::mark_conformed`].
+    /// Returns whether [`Map::mark_conformed`] was called and nothing was changed since. True of an empty map.
     pub(crate) fn is_conformed(&self) -> bool {
         self.node.as_ref().is_none_or(|node| node.conformed)
     }

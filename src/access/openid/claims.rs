@@ -17,7 +17,7 @@ use crate::limits;
 /// The issuer in some of Google's tokens, and the URL of that issuer.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
-/// The last second of the year 9999, since 1970: later times cannot be written.
+/// The last second of the year 9999, counted from 1970. A later year has too many digits to be written.
 const LAST: u64 = 253_402_300_799;
 
 /// How Go shows a time that is not set.
@@ -304,7 +304,7 @@ fn check(rules: &[Rule], tree: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the strings of a list, or a single string. Leaves out empty strings; null has none.
+/// Returns the strings of a list, or the single string. Leaves out empty strings. `null` counts as an empty list.
 fn strings(value: &Cel<'_>) -> Result<Vec<String>, String> {
     let wrong = || "expression must return a string or a list of strings".to_owned();
     let texts = match value {

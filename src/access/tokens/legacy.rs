@@ -142,8 +142,8 @@ impl LegacyToken {
         Ok(())
     }
 
-    /// Queues the day of this use for recording, unless the Secret shows it. The clock of another member may be ahead:
-    /// then the Secret shows the next day, which suffices.
+    /// Queues the day of this use for recording, unless the Secret has it already. The clock of another member may be
+    /// ahead: then the Secret has the next day, which suffices.
     fn note(&self, objects: &dyn BoundObjects, uses: &LegacyUses, now: SystemTime) {
         let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
         let today = seconds / SECONDS_PER_DAY;

@@ -95,7 +95,7 @@ fn settings(registry: &Registry) -> &Settings {
     &registry.admission.configuration.pod_security
 }
 
-/// Refuses a finished pod that violates the standard of its namespace.
+/// Refuses a pod that violates the standard of its namespace.
 fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     if is_exempt(write) {
         return Ok(());
@@ -119,7 +119,7 @@ fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     Ok(())
 }
 
-/// Warns of a finished object whose template of pods violates the standard of its namespace.
+/// Warns of an object whose template of pods violates the standard of its namespace.
 fn check_template(write: &BuiltInAttributes<'_>, path: &[&str], object: &Value) -> ApiResult<()> {
     let template = object.at(path);
     if is_exempt(write) {
@@ -184,7 +184,7 @@ fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResul
     Ok(())
 }
 
-/// Returns whether pods that met a standard may violate another one.
+/// Returns whether pods that met the standard `before` may violate `standard`.
 fn is_stricter(standard: Standard, before: Standard) -> bool {
     let is_less = standard.version == before.version && standard.level <= before.level;
     standard != before && standard.level != Level::Privileged && !is_less

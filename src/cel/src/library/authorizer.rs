@@ -199,7 +199,7 @@ pub struct Resource {
     pub label_selector: String,
 }
 
-/// The decision.
+/// The answer to a check: whether the user may do this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it is allowed.

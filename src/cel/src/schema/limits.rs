@@ -31,12 +31,12 @@ pub fn complaint(name: &str, cost: u64, limit: u64) -> String {
 pub struct Total {
     /// The sum.
     pub cost: u64,
-    /// The paths of the costliest rules, in descending order.
+    /// The paths of the costliest rules and their costs, in descending order of cost.
     most_expensive: Vec<(String, u64)>,
 }
 
 impl Total {
-    /// Adds the cost of a rule at a path.
+    /// Adds the cost of a rule at a path. A rule that costs less than a hundredth of the limit is never named.
     pub fn add(&mut self, place: &str, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
         if cost < SCHEMA_COST / 100 {

@@ -5,7 +5,8 @@ use flotilla_golang::strconv::{quote, quote_bytes};
 use super::ast::{Entry, Expr, ExprKind, Loop};
 use crate::value::Value;
 
-/// Formats a tree. `adorn` returns the text after each part, and after each entry of a map (`None`).
+/// Formats a tree. `adorn` returns the text after each part. After an entry of a map or a field of an object it gets
+/// `None`.
 pub fn debug_text(expr: &Expr, adorn: &dyn Fn(Option<&Expr>) -> String) -> String {
     let mut writer = Writer { text: String::new(), indent: 0, at_start: true, adorn };
     writer.expr(expr);

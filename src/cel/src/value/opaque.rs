@@ -1,4 +1,4 @@
-//! The trait of extensions' values; the evaluator knows them only through it.
+//! The values of extensions. The evaluator knows them only through the trait [`Opaque`].
 
 use std::any::Any;
 use std::fmt;
@@ -10,7 +10,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// Returns its type, as the checker declares it.
     fn type_of(&self) -> Type;
 
-    /// Returns whether both are equal. `None` if `other` cannot be compared with this value.
+    /// Returns whether the two values are equal. `None` if `other` cannot be compared with this value.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
 
     /// Returns its size for the cost of calls. `None` counts as 1.

@@ -218,8 +218,8 @@ fn shown_value(value: &Value) -> String {
     }
 }
 
-/// Compares elements in the order in which `fieldsV1` lists them: members by name, items by keys, items by value, items
-/// by index.
+/// Compares elements in the order in which `fieldsV1` lists them: first members, then items with keys, then items of
+/// sets, then items with an index. Elements of one kind are ordered by their name, keys, value or index.
 pub fn compare(a: &str, b: &str) -> Ordering {
     fn class(spelled: &str) -> u8 {
         match spelled.as_bytes().first() {

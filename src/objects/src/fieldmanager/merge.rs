@@ -108,7 +108,7 @@ fn merge_items(list: &List, live: &[Value], applied: &[Value]) -> Vec<Value> {
     out
 }
 
-/// Returns the value without the members and items of a set. A value that loses all of them becomes `null`, as in the
+/// Returns the value without the members and items of a set. A value that keeps none becomes `null`, as in the
 /// reference; decoding treats that as absent.
 pub fn without(form: Form<'_>, current: &Value, gone: &Map) -> Value {
     match form.parts(current) {

@@ -1,4 +1,5 @@
-//! Finds the value of a merged object that does not fit its type. The texts are those of strategic merge and apply.
+//! Strategic merge and apply convert the numbers of a merged object before it is decoded. If it cannot be decoded,
+//! their errors describe the value that does not fit its type.
 
 use flotilla_proto::conform::conform_scalar;
 use flotilla_proto::schema::{Shape, Type};

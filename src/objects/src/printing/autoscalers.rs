@@ -11,16 +11,16 @@ use super::cell;
 /// How many metrics a cell shows.
 const SHOWN_MAX: usize = 2;
 
-/// The target of an autoscaler of version 1 that names no metric at all.
+/// The target of an autoscaler of version 1 that names no metric at all, in percent of the requested CPU.
 const CPU_TARGET_DEFAULT: i64 = 80;
 
 const SPECS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const STATUSES: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
-/// Name, reference, targets, min, max, replicas, age of an autoscaler in version 2 or 1.
+/// Appends the cells of an autoscaler in version 2 or 1: name, reference, targets, min, max, replicas, age.
 ///
-/// Version 1 has all metrics but one in annotations, which loses their order: callers that have the object in version 2
-/// should pass that version.
+/// Version 1 has one metric in a field and the others in an annotation, which does not show where that one stood among
+/// them. Callers that have the object in version 2 should pass that version.
 pub fn autoscaler(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     let specs = object.list_at(&["spec", "metrics"]);
     let targets = if specs.is_empty() {
@@ -175,7 +175,8 @@ fn status_of_1(status: &Value) -> Value {
     renamed(status, kind, field, "current", &names)
 }
 
-/// Returns a metric of version 2 with its amounts under `part`. `names` are their new and old names.
+/// Returns a metric of version 1 as version 2 states it, with its amounts under `part`. `names` has the name of each
+/// amount in version 2 and in version 1; a pair of empty names is skipped.
 fn renamed(metric: &Value, kind: &str, field: &str, part: &str, names: &[(&str, &str)]) -> Value {
     let source = metric.at(&[field]);
     if source.as_object().is_none() {

@@ -1,5 +1,5 @@
 //! Protected groups, which belong to the Kubernetes project: definitions in them need an annotation with their approval
-//! (KEP-1111).
+//! (KEP-2337).
 
 use flotilla_proto::value::Value;
 

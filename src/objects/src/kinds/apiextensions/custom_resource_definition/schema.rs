@@ -26,7 +26,7 @@ pub struct SchemaChecks {
 }
 
 impl SchemaChecks {
-    /// Returns the checks for a definition that replaces `old`, or for a new one.
+    /// Returns the checks for a definition that replaces `old`. `None` means that the definition is new.
     pub fn replacing(old: Option<&Value>) -> Self {
         let versions = old.map_or(&[][..], |old| old.list_at(&["spec", "versions"]));
         let keeps = |breaks: &dyn Fn(&Value) -> bool| {

@@ -37,7 +37,7 @@ fn take_port(object: &Value, index: usize, wanted: i64, allocations: &mut dyn Al
 pub(super) fn take_new_ports(object: &mut Value, allocations: &mut dyn Allocations) -> ApiResult<()> {
     let numbers: Vec<i64> =
         object.list_at(&["spec", "ports"]).iter().map(|port| port.int_at(&["port"]).unwrap_or(0)).collect();
-    // The first node port that is stated for a number.
+    // The first node port that the object states for each port number.
     let mut requested: HashMap<i64, i64> = HashMap::new();
     for (index, number) in numbers.iter().enumerate() {
         match stated_port(object, index) {
@@ -66,6 +66,7 @@ pub(super) fn take_new_ports(object: &mut Value, allocations: &mut dyn Allocatio
     Ok(())
 }
 
+/// Allocates the node ports that an update adds. Adds those that it gives up to `released`.
 pub(super) fn update_ports(
     object: &mut Value,
     old: &Value,
@@ -104,6 +105,7 @@ pub(super) fn update_ports(
     Ok(())
 }
 
+/// Allocates the port at which load balancers check the health of nodes: the one that the object states, or any.
 pub(super) fn take_health_port(object: &mut Value, allocations: &mut dyn Allocations) -> ApiResult<()> {
     let wanted = object.int_at(&["spec", "healthCheckNodePort"]).unwrap_or(0);
     let port = allocations.take_port((wanted != 0).then_some(wanted)).map_err(|refusal| {
