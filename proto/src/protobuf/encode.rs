@@ -3,10 +3,10 @@
 use super::forward::{self, Room};
 use super::source::Source;
 use super::tape::Index;
-use super::wire::{self, Writer};
+use super::wire::{self, WireWriter};
 use super::{Error, WRITE_DEPTH_MAX, scalar};
 use crate::catalogue;
-use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
+use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type, Wire, WirePart};
 use crate::value::Value;
 
 /// No type of the catalogue has more fields.
@@ -58,7 +58,7 @@ fn encode_source<'s>(of: &Type, value: impl Source<'s>, room: usize, out: &mut V
     if of.message.is_empty() {
         return Err(json_only(of));
     }
-    let mut encoder = Encoder { out: Writer::new(room, out), json: Vec::new(), depth: 0, failed: false };
+    let mut encoder = Encoder { out: WireWriter::new(room, out), json: Vec::new(), depth: 0, failed: false };
     encoder.message(of, Some(value));
     if encoder.failed {
         encoder.out.abandon();
@@ -74,13 +74,13 @@ fn json_only(of: &Type) -> Error {
 
 /// Appends the encoding of an absent field.
 pub(super) fn absent(field: &Field, number: u32, out: &mut Vec<u8>) {
-    let mut encoder = Encoder { out: Writer::new(wire::ROOM, out), json: Vec::new(), depth: 0, failed: false };
+    let mut encoder = Encoder { out: WireWriter::new(wire::ROOM, out), json: Vec::new(), depth: 0, failed: false };
     encoder.field::<&Value>(number, field, None);
     encoder.out.finish();
 }
 
 struct Encoder<'a> {
-    out: Writer<'a>,
+    out: WireWriter<'a>,
     /// The text of a free-form value, before it is put in front.
     json: Vec<u8>,
     depth: usize,
@@ -107,12 +107,12 @@ impl Encoder<'_> {
     fn parts<'s, S: Source<'s>>(&mut self, of: &Type, wire: &[Wire], members: &[Option<S>]) {
         for Wire { number, part } in wire.iter().rev() {
             match *part {
-                Part::Embedded(_, parts) => {
+                WirePart::Embedded(_, parts) => {
                     let mark = self.out.written();
                     self.parts(of, parts, members);
                     self.out.close(*number, mark);
                 }
-                Part::Field(index) => self.field(*number, &of.fields[index], members.get(index).copied().flatten()),
+                WirePart::Field(index) => self.field(*number, &of.fields[index], members.get(index).copied().flatten()),
             }
         }
     }

@@ -34,11 +34,11 @@ const RULES: [&str; 20] = [
 
 /// Reads schemas. All schemas that one reader reads share their equal parts.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct SchemaReader {
     pool: Pool,
 }
 
-impl Reader {
+impl SchemaReader {
     /// Reads a schema. Leaves out what it does not understand.
     pub fn read(&mut self, schema: &Value) -> Structural {
         self.schema(schema, 0)

@@ -66,7 +66,7 @@ pub(super) struct Events<'t> {
 }
 
 /// An event and the line that it begins at.
-type Step = Result<(Event, usize), Fault>;
+type NextEvent = Result<(Event, usize), Fault>;
 
 impl<'t> Events<'t> {
     /// Starts reading.
@@ -75,7 +75,7 @@ impl<'t> Events<'t> {
     }
 
     /// Returns the next event. There is none after the end of the document or an error.
-    pub fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> NextEvent {
         match self.state {
             State::Document => self.document(),
             State::DocumentEnd => {
@@ -110,7 +110,7 @@ impl<'t> Events<'t> {
         }
     }
 
-    fn document(&mut self) -> Step {
+    fn document(&mut self) -> NextEvent {
         self.state = State::DocumentEnd;
         match self.kind()? {
             Kind::StreamEnd => return self.step(),
@@ -172,12 +172,12 @@ impl<'t> Events<'t> {
 
     /// Takes an indicator, and reads the node after it. After the node, `then` is expected. Returns null when one of
     /// the tokens `ends` comes instead of a node.
-    fn behind(&mut self, is_block: bool, then: State, ends: &[Kind]) -> Step {
+    fn behind(&mut self, is_block: bool, then: State, ends: &[Kind]) -> NextEvent {
         let line = self.scanner.take()?.line;
         self.node_or_absent(is_block, then, ends, line)
     }
 
-    fn node_or_absent(&mut self, is_block: bool, then: State, ends: &[Kind], line: usize) -> Step {
+    fn node_or_absent(&mut self, is_block: bool, then: State, ends: &[Kind], line: usize) -> NextEvent {
         if ends.contains(self.kind()?) {
             return Ok(self.absent(then, line));
         }
@@ -191,7 +191,7 @@ impl<'t> Events<'t> {
         self.state
     }
 
-    fn node(&mut self, is_block: bool, may_be_indentless: bool) -> Step {
+    fn node(&mut self, is_block: bool, may_be_indentless: bool) -> NextEvent {
         let line = self.scanner.peek()?.line;
         if let Kind::Alias(_) = self.kind()? {
             self.leave();
@@ -273,7 +273,7 @@ impl<'t> Events<'t> {
         }
     }
 
-    fn block_entry(&mut self) -> Step {
+    fn block_entry(&mut self) -> NextEvent {
         let Token { kind, line } = self.scanner.peek()?;
         match (kind, *line) {
             (Kind::BlockEntry, _) => self.behind(true, State::BlockEntry, &[Kind::BlockEntry, Kind::BlockEnd]),
@@ -287,7 +287,7 @@ impl<'t> Events<'t> {
     }
 
     /// Reads an entry of a list that is at the column of its key.
-    fn indentless_entry(&mut self) -> Step {
+    fn indentless_entry(&mut self) -> NextEvent {
         if *self.kind()? == Kind::BlockEntry {
             let ends = [Kind::BlockEntry, Kind::Key, Kind::Value, Kind::BlockEnd];
             return self.behind(true, State::IndentlessEntry, &ends);
@@ -296,7 +296,7 @@ impl<'t> Events<'t> {
         Ok((Event::End, self.scanner.peek()?.line))
     }
 
-    fn block_key(&mut self) -> Step {
+    fn block_key(&mut self) -> NextEvent {
         let Token { kind, line } = self.scanner.peek()?;
         match (kind, *line) {
             (Kind::Key, _) => self.behind(true, State::BlockValue, &[Kind::Key, Kind::Value, Kind::BlockEnd]),
@@ -309,7 +309,7 @@ impl<'t> Events<'t> {
         }
     }
 
-    fn block_value(&mut self) -> Step {
+    fn block_value(&mut self) -> NextEvent {
         if *self.kind()? != Kind::Value {
             let line = self.scanner.peek()?.line;
             return Ok(self.absent(State::BlockKey, line));
@@ -317,7 +317,7 @@ impl<'t> Events<'t> {
         self.behind(true, State::BlockKey, &[Kind::Key, Kind::Value, Kind::BlockEnd])
     }
 
-    fn flow_entry(&mut self, is_first: bool) -> Step {
+    fn flow_entry(&mut self, is_first: bool) -> NextEvent {
         if *self.kind()? != Kind::FlowSequenceEnd {
             if !is_first {
                 if *self.kind()? != Kind::FlowEntry {
@@ -340,12 +340,12 @@ impl<'t> Events<'t> {
     }
 
     /// Reads the key of a map with a single entry, as in `[a: b]`.
-    fn pair_key(&mut self) -> Step {
+    fn pair_key(&mut self) -> NextEvent {
         let line = self.scanner.peek()?.line;
         self.node_or_absent(false, State::PairValue, &[Kind::Value, Kind::FlowEntry, Kind::FlowSequenceEnd], line)
     }
 
-    fn pair_value(&mut self) -> Step {
+    fn pair_value(&mut self) -> NextEvent {
         if *self.kind()? != Kind::Value {
             let line = self.scanner.peek()?.line;
             return Ok(self.absent(State::PairEnd, line));
@@ -353,7 +353,7 @@ impl<'t> Events<'t> {
         self.behind(false, State::PairEnd, &[Kind::FlowEntry, Kind::FlowSequenceEnd])
     }
 
-    fn flow_key(&mut self, is_first: bool) -> Step {
+    fn flow_key(&mut self, is_first: bool) -> NextEvent {
         if *self.kind()? != Kind::FlowMappingEnd {
             if !is_first {
                 if *self.kind()? != Kind::FlowEntry {
@@ -374,7 +374,7 @@ impl<'t> Events<'t> {
         Ok((Event::End, self.scanner.take()?.line))
     }
 
-    fn flow_value(&mut self, is_absent: bool) -> Step {
+    fn flow_value(&mut self, is_absent: bool) -> NextEvent {
         let then = State::FlowKey { is_first: false };
         if is_absent || *self.kind()? != Kind::Value {
             let line = self.scanner.peek()?.line;
