@@ -57,7 +57,7 @@ pub(crate) enum Lane {
 
 /// The replica to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct Callee {
     /// Its address, `HOST:PORT`. A name is resolved again for each connection.
     pub(crate) address: String,
     /// The id of the member that must answer; a call to another one fails. `None` accepts any member.
@@ -134,7 +134,7 @@ pub(crate) trait Peers: Send + Sync {
     /// See [`PeerError`].
     fn call(
         &self,
-        to: &Target,
+        to: &Callee,
         lane: Lane,
         method: u32,
         payload: Bytes,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::test_net::{Authority, DROP, ECHO, HOLD, Network, Proxy, REFUSE, Replica, ZEROS, until};
-use super::{Hello, Lane, PeerError, Peers, Target};
+use super::{Callee, Hello, Lane, PeerError, Peers};
 use crate::limits::{
     PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_CONNECTIONS_MAX, PEER_DEAD_AFTER, PEER_FRAME_BYTES_MAX,
     PEER_HANDSHAKE_TIMEOUT, PEER_INTERRUPTION_MIN,
@@ -12,8 +12,8 @@ use crate::limits::{
 
 const LONG: Duration = Duration::from_secs(10);
 
-fn anyone(address: impl Into<String>) -> Target {
-    Target { address: address.into(), member: None }
+fn anyone(address: impl Into<String>) -> Callee {
+    Callee { address: address.into(), member: None }
 }
 
 fn pair() -> (Replica, Replica) {
@@ -24,7 +24,7 @@ fn pair() -> (Replica, Replica) {
 #[tokio::test]
 async fn calls_arrive_in_order_and_get_their_own_answers() {
     let (a, b) = pair();
-    let to = Target { address: b.address(), member: Some(2) };
+    let to = Callee { address: b.address(), member: Some(2) };
     let text = |number: u32| Bytes::from(number.to_string());
     let call = |number| a.transport.call(&to, Lane::Bulk, HOLD, text(number), LONG);
     let calls: Vec<_> = (0..1_000).map(call).collect();
@@ -75,7 +75,7 @@ async fn the_caller_learns_of_refusals_and_dropped_requests() {
 #[tokio::test]
 async fn a_call_for_another_member_is_not_sent() {
     let (a, b) = pair();
-    let to = Target { address: b.address(), member: Some(3) };
+    let to = Callee { address: b.address(), member: Some(3) };
     for _ in 0..3 {
         let answer = a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await;
         assert_eq!(answer, Err(PeerError::Identity { found: 2 }));

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::node::Node;
 use super::wire;
 use crate::limits::MANDATE_TIMEOUT;
-use crate::peer::{Lane, Target};
+use crate::peer::{Callee, Lane};
 
 impl Node {
     /// Returns whether a majority knows of no leader or candidate after the leader with this ballot, which gave up or
@@ -46,9 +46,9 @@ impl Node {
         leader: (u64, u64),
         call: &Bytes,
     ) -> impl Future<Output = Option<u64>> + use<> {
-        let target = Target { address: self.address(voter).unwrap_or_default(), member: Some(voter) };
+        let callee = Callee { address: self.address(voter).unwrap_or_default(), member: Some(voter) };
         let (lane, method) = (Lane::Control, Method::PreVote as u32);
-        let call = self.peers.as_ref().map(|peers| peers.call(&target, lane, method, call.clone(), MANDATE_TIMEOUT));
+        let call = self.peers.as_ref().map(|peers| peers.call(&callee, lane, method, call.clone(), MANDATE_TIMEOUT));
         async move {
             // In answers of older versions, `granted` means something else, but `ballot` means the same.
             let own = message::VoteAnswer::decode(call?.await.ok()?).ok()?.ballot;

@@ -27,7 +27,7 @@ use super::state_machine::SnapshotFile;
 use super::types::{Entry, LogIdentity, TypeConfig};
 use super::wire;
 use crate::limits::{APPEND_BYTES_IN_FLIGHT_MAX, APPEND_TIMEOUT, APPENDS_IN_FLIGHT_MAX, PEER_RETRY_INTERVAL};
-use crate::peer::{Lane, PeerError, Peers, Target};
+use crate::peer::{Callee, Lane, PeerError, Peers};
 use crate::roster::Replica;
 
 /// Creates the links of one group to its other replicas.
@@ -45,7 +45,7 @@ pub(super) struct Network {
 
 impl Network {
     fn link(&self, target: u64, node: &Replica, lane: Lane) -> Link {
-        let target = Target { address: node.address.clone(), member: Some(target) };
+        let target = Callee { address: node.address.clone(), member: Some(target) };
         Link {
             peers: self.peers.clone(),
             group: self.group.clone(),
@@ -82,7 +82,7 @@ pub(super) struct Link {
     peers: Option<Arc<dyn Peers>>,
     group: Arc<str>,
     node: u64,
-    target: Target,
+    target: Callee,
     lane: Lane,
     excluded: Excluded,
     rest: Arc<Rest>,

@@ -16,7 +16,7 @@ struct Slow(Duration);
 impl Peers for Slow {
     fn call(
         &self,
-        _: &Target,
+        _: &Callee,
         _: Lane,
         _: u32,
         _: Bytes,

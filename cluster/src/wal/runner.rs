@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::writer::{Preparer, Writer};
+use super::writer::{LogWriter, Preparer};
 
 /// Runs the writer of a log and the preparer of its segments.
 pub(crate) trait LogRunner: Send + Sync {
     /// Starts both.
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>>;
+    fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>>;
 }
 
 /// A log whose writer and preparer run.
@@ -28,7 +28,7 @@ struct Started {
 }
 
 impl LogRunner for Threads {
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
+    fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let spare = preparer.shared().clone();
         let preparer = thread::Builder::new().name("wal-prepare".into()).spawn(move || preparer.run())?;
         let writer = thread::Builder::new().name("wal".into()).spawn(move || writer.run())?;
