@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::check::{Checked, Provider};
-use crate::cost::{Node, SizeRange, SizeSource, Step, estimate};
+use crate::cost::{Node, SizeRange, SizeSource, VariableStep, estimate};
 use crate::environment::{Base, Environment};
 use crate::eval::Program;
 use crate::schema::compiled::{MINOR, STORED_MINOR};
@@ -83,7 +83,7 @@ impl SizeSource for Sizes {
         let (_, steps) = node.path.as_deref()?.split_first()?;
         let most = match steps {
             [] => 0,
-            [Step::Name(field), below @ ..] => match (&**field, below) {
+            [VariableStep::Name(field), below @ ..] => match (&**field, below) {
                 ("driver", []) => DRIVER_MAX,
                 ("allowMultipleAllocations", []) => 1,
                 ("attributes", below) => of_domains(below, Some(VALUE_MAX))?,
@@ -97,15 +97,17 @@ impl SizeSource for Sizes {
 }
 
 /// Returns the largest size of a part of a map of domains. Returns `None` for values of capacities.
-fn of_domains(steps: &[Step], value: Option<i64>) -> Option<i64> {
+fn of_domains(steps: &[VariableStep], value: Option<i64>) -> Option<i64> {
     match steps {
         [] => Some(NAMES_MAX),
-        [Step::Keys] => Some(DOMAIN_MAX),
-        [Step::Items | Step::Values] => Some(NAMES_MAX),
-        [Step::Items | Step::Values, Step::Keys] => Some(IDENTIFIER_MAX),
-        [Step::Items | Step::Values, Step::Items | Step::Values] => Some(value.unwrap_or(0)),
+        [VariableStep::Keys] => Some(DOMAIN_MAX),
+        [VariableStep::Items | VariableStep::Values] => Some(NAMES_MAX),
+        [VariableStep::Items | VariableStep::Values, VariableStep::Keys] => Some(IDENTIFIER_MAX),
+        [VariableStep::Items | VariableStep::Values, VariableStep::Items | VariableStep::Values] => {
+            Some(value.unwrap_or(0))
+        }
         // All attributes have the same largest size.
-        [Step::Items | Step::Values, Step::Name(_) | Step::Indices] => value,
+        [VariableStep::Items | VariableStep::Values, VariableStep::Name(_) | VariableStep::Indices] => value,
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::limits::{PAGE_BYTES_MAX, TREE_LEVELS_MAX};
 use crate::page::{BUCKET_BYTES, Element, HEADER_BYTES, Header, Page, long};
-use crate::{Error, Place};
+use crate::{Error, FileLocation};
 
 /// The pages of a file.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ pub(crate) enum Root {
 
 impl Root {
     /// Parses the value of a bucket.
-    pub(crate) fn of(value: &[u8], place: Place) -> Result<Root, Error> {
+    pub(crate) fn of(value: &[u8], location: FileLocation) -> Result<Root, Error> {
         let page = long(value, 0).filter(|_| value.len() >= BUCKET_BYTES);
-        match page.ok_or(Error::page(place.page, "a bucket is cut off"))? {
+        match page.ok_or(Error::page(location.page, "a bucket is cut off"))? {
             0 => {
-                let (inner, offset) = (value[BUCKET_BYTES..].to_vec(), place.offset + BUCKET_BYTES as u64);
-                let page = Page::of(place.page, offset, inner)?;
-                let wrong = Error::page(place.page, "a bucket within it is a branch");
+                let (inner, offset) = (value[BUCKET_BYTES..].to_vec(), location.offset + BUCKET_BYTES as u64);
+                let page = Page::of(location.page, offset, inner)?;
+                let wrong = Error::page(location.page, "a bucket within it is a branch");
                 if page.is_branch { Err(wrong) } else { Ok(Root::Inline(page)) }
             }
             page => Ok(Root::Page(page)),

@@ -33,7 +33,7 @@ pub struct Ending {
 
 /// Writes a snapshot.
 #[derive(Debug)]
-pub struct Writer {
+pub struct SnapshotWriter {
     file: BufWriter<File>,
     /// The number of the next page.
     next: u64,
@@ -41,15 +41,15 @@ pub struct Writer {
     last: Option<(i64, i64)>,
 }
 
-impl Writer {
+impl SnapshotWriter {
     /// Starts a snapshot in an empty file, which must be readable, too.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new(file: File) -> Result<Writer, Error> {
+    pub fn new(file: File) -> Result<SnapshotWriter, Error> {
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&[0; 3 * PAGE_BYTES])?;
-        Ok(Writer { file, next: FREELIST_PAGE + 1, keys: Tree::default(), last: None })
+        Ok(SnapshotWriter { file, next: FREELIST_PAGE + 1, keys: Tree::default(), last: None })
     }
 
     /// Writes a key. Its `mod_revision` must not be below that of the key before it.

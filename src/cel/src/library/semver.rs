@@ -79,13 +79,13 @@ struct Version {
     major: u64,
     minor: u64,
     patch: u64,
-    prerelease: Vec<Part>,
+    prerelease: Vec<PrereleasePart>,
     build: Vec<String>,
 }
 
 /// A part of a prerelease. Numbers come before text.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum PrereleasePart {
     Number(u64),
     Text(String),
 }
@@ -118,8 +118,8 @@ impl Opaque for Version {
         for (place, part) in self.prerelease.iter().enumerate() {
             let sign = if place == 0 { '-' } else { '.' };
             let _ = match part {
-                Part::Number(number) => write!(text, "{sign}{number}"),
-                Part::Text(part) => write!(text, "{sign}{part}"),
+                PrereleasePart::Number(number) => write!(text, "{sign}{number}"),
+                PrereleasePart::Text(part) => write!(text, "{sign}{part}"),
             };
         }
         for (place, part) in self.build.iter().enumerate() {
@@ -144,7 +144,7 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn part(text: &str) -> Outcome<Part> {
+fn part(text: &str) -> Outcome<PrereleasePart> {
     if text.is_empty() {
         return Err(Error::new("Prerelease is empty"));
     }
@@ -153,10 +153,10 @@ fn part(text: &str) -> Outcome<Part> {
             let why = "Numeric PreRelease version must not contain leading zeroes";
             return Err(Error::new(format!("{why} {}", quote(text))));
         }
-        return parse_uint(text).map(Part::Number).map_err(|error| Error::new(error.to_string()));
+        return parse_uint(text).map(PrereleasePart::Number).map_err(|error| Error::new(error.to_string()));
     }
     if is_word(text) {
-        return Ok(Part::Text(text.to_owned()));
+        return Ok(PrereleasePart::Text(text.to_owned()));
     }
     Err(Error::new(format!("Invalid character(s) found in prerelease {}", quote(text))))
 }

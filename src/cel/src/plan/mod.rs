@@ -51,7 +51,7 @@ pub struct Path {
     /// Where it begins.
     pub root: Root,
     /// The selections.
-    pub steps: Vec<Step>,
+    pub selections: Vec<Selection>,
     /// Whether it only tests whether the last field exists.
     pub is_test: bool,
 }
@@ -75,16 +75,16 @@ pub enum Root {
 
 /// A selection.
 #[derive(Debug)]
-pub struct Step {
+pub struct Selection {
     /// What it selects.
-    pub key: StepKey,
+    pub key: SelectionKey,
     /// Whether it gives an optional value.
     pub is_optional: bool,
 }
 
 /// The key of a selection.
 #[derive(Debug)]
-pub enum StepKey {
+pub enum SelectionKey {
     /// A field or a constant key.
     Const(Value<'static>),
     /// The value of a path.

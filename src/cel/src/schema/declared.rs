@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::structural::Schema;
-use crate::cost::{Node, SizeRange, SizeSource, Step};
+use crate::cost::{Node, SizeRange, SizeSource, VariableStep};
 use crate::types::Type;
 use crate::value::escape;
 
@@ -219,11 +219,11 @@ impl SizeSource for Sizes {
         let mut declared = &self.0;
         for step in steps {
             match step {
-                Step::Items | Step::Values => declared = declared.element()?,
+                VariableStep::Items | VariableStep::Values => declared = declared.element()?,
                 // Keys have no bound, and upstream's type of keys states the size 0.
-                Step::Keys if matches!(declared.of, Kind::Map(_)) => return Some(SizeRange::fixed(0)),
-                Step::Keys | Step::Indices => return None,
-                Step::Name(name) => declared = declared.field(name)?,
+                VariableStep::Keys if matches!(declared.of, Kind::Map(_)) => return Some(SizeRange::fixed(0)),
+                VariableStep::Keys | VariableStep::Indices => return None,
+                VariableStep::Name(name) => declared = declared.field(name)?,
             }
         }
         Some(SizeRange::new(0, declared.elements_max.unsigned_abs()))

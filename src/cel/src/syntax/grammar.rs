@@ -128,7 +128,7 @@ pub enum Label {
 
 /// A part of a rule.
 #[derive(Debug)]
-pub enum Part {
+pub enum RulePart {
     /// A token.
     Token(Kind, Role),
     /// One of several tokens.
@@ -136,11 +136,11 @@ pub enum Part {
     /// Another rule, with the precedence at which it begins.
     Rule(Rule, u8, Role),
     /// These parts, once or not at all.
-    Optional(&'static [Part]),
+    Optional(&'static [RulePart]),
     /// Any number of these; the decision says whether there is one more.
-    Star(&'static [Part], Decision),
+    Star(&'static [RulePart], Decision),
     /// One or more of these.
-    Plus(&'static [Part], Decision),
+    Plus(&'static [RulePart], Decision),
     /// One of these.
     Choice(&'static [Alternative], Decision),
     /// Any number of operators after the parts so far, which become their first operand.
@@ -153,7 +153,7 @@ pub struct Alternative {
     /// Its name.
     pub label: Label,
     /// Its parts.
-    pub parts: &'static [Part],
+    pub parts: &'static [RulePart],
 }
 
 /// An operator of a left-recursive rule.
@@ -164,7 +164,7 @@ pub struct Operator {
     /// It applies only while the rule's precedence is not above this.
     pub precedence: u8,
     /// Its parts after the first operand.
-    pub parts: &'static [Part],
+    pub parts: &'static [RulePart],
 }
 
 /// How the parser chooses between alternatives.
@@ -186,7 +186,7 @@ pub enum Decision {
 
 use Kind::{Colon, Comma, Dot, Identifier, LeftBrace, LeftBracket, LeftParen, Minus, Not, Question};
 use Kind::{Quoted, RightBrace, RightBracket, RightParen};
-use Part::{Choice, OneOf, Operators, Optional, Plus, Star, Token};
+use RulePart::{Choice, OneOf, Operators, Optional, Plus, Star, Token};
 
 const RELATIONS: Kinds = Kinds::of(&[
     Kind::Less,
@@ -200,22 +200,22 @@ const RELATIONS: Kinds = Kinds::of(&[
 const PRODUCTS: Kinds = Kinds::of(&[Kind::Star, Kind::Slash, Kind::Percent]);
 const SUMS: Kinds = Kinds::of(&[Kind::Plus, Minus]);
 
-const fn rule(rule: Rule, role: Role) -> Part {
-    Part::Rule(rule, 0, role)
+const fn rule(rule: Rule, role: Role) -> RulePart {
+    RulePart::Rule(rule, 0, role)
 }
 
-const fn only(label: Label, parts: &'static [Part]) -> Alternative {
+const fn only(label: Label, parts: &'static [RulePart]) -> Alternative {
     Alternative { label, parts }
 }
 
-const OPTIONAL: Part = Optional(&[Token(Question, Role::Optional)]);
-const LEADING_DOT: Part = Optional(&[Token(Dot, Role::Dot)]);
-const TRAILING_COMMA: Part = Optional(&[Token(Comma, Role::Nothing)]);
-const ARGUMENTS: Part = Optional(&[rule(Rule::ExprList, Role::Parts)]);
-const MINUS_SIGN: Part = Optional(&[Token(Minus, Role::Sign)]);
+const OPTIONAL: RulePart = Optional(&[Token(Question, Role::Optional)]);
+const LEADING_DOT: RulePart = Optional(&[Token(Dot, Role::Dot)]);
+const TRAILING_COMMA: RulePart = Optional(&[Token(Comma, Role::Nothing)]);
+const ARGUMENTS: RulePart = Optional(&[rule(Rule::ExprList, Role::Parts)]);
+const MINUS_SIGN: RulePart = Optional(&[Token(Minus, Role::Sign)]);
 
 /// The parts of a rule.
-pub static GRAMMAR: [&[Part]; RULES] = [
+pub static GRAMMAR: [&[RulePart]; RULES] = [
     &[rule(Rule::Expr, Role::First), Token(Kind::End, Role::Nothing)],
     &[
         rule(Rule::Or, Role::First),
@@ -239,7 +239,7 @@ pub static GRAMMAR: [&[Part]; RULES] = [
         Operators(&[Operator {
             label: Label::Of(Rule::Relation),
             precedence: 1,
-            parts: &[OneOf(RELATIONS, Role::Operator), Part::Rule(Rule::Relation, 2, Role::Further)],
+            parts: &[OneOf(RELATIONS, Role::Operator), RulePart::Rule(Rule::Relation, 2, Role::Further)],
         }]),
     ],
     &[
@@ -248,12 +248,12 @@ pub static GRAMMAR: [&[Part]; RULES] = [
             Operator {
                 label: Label::Of(Rule::Calc),
                 precedence: 2,
-                parts: &[OneOf(PRODUCTS, Role::Operator), Part::Rule(Rule::Calc, 3, Role::Further)],
+                parts: &[OneOf(PRODUCTS, Role::Operator), RulePart::Rule(Rule::Calc, 3, Role::Further)],
             },
             Operator {
                 label: Label::Of(Rule::Calc),
                 precedence: 1,
-                parts: &[OneOf(SUMS, Role::Operator), Part::Rule(Rule::Calc, 2, Role::Further)],
+                parts: &[OneOf(SUMS, Role::Operator), RulePart::Rule(Rule::Calc, 2, Role::Further)],
             },
         ]),
     ],
@@ -445,13 +445,13 @@ impl Rule {
 }
 
 /// Returns the tokens with which parts can begin, and whether they may be empty.
-pub fn first(parts: &[Part]) -> (Kinds, bool) {
+pub fn first(parts: &[RulePart]) -> (Kinds, bool) {
     let mut kinds = Kinds::NONE;
     for part in parts {
         let (more, nullable) = match part {
             Token(kind, _) => (Kinds::of(&[*kind]), false),
             OneOf(set, _) => (*set, false),
-            Part::Rule(rule, ..) => (rule.first(), false),
+            RulePart::Rule(rule, ..) => (rule.first(), false),
             Optional(parts) | Star(parts, _) => (first(parts).0, true),
             Plus(parts, _) => (first(parts).0, false),
             Choice(alternatives, _) => {

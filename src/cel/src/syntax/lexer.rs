@@ -1,7 +1,7 @@
 //! Splits text into tokens. Reports and skips characters that form no token.
 
 use super::token::{Kind, Token};
-use crate::source::{Issues, Place};
+use crate::source::{Issues, TextPosition};
 
 /// The tokens of a text, including those that the parser skips.
 #[derive(Debug)]
@@ -38,7 +38,9 @@ pub fn read<'a>(text: &'a str, issues: &mut Issues) -> Tokens<'a> {
                 }
                 tokens.all.push(Token { kind, text: part, offset });
             }
-            None => issues.report(lines.place(offset), format!("Syntax error: token recognition error at: '{part}'")),
+            None => {
+                issues.report(lines.position(offset), format!("Syntax error: token recognition error at: '{part}'"))
+            }
         }
         at = end;
         for char in part.chars() {
@@ -59,8 +61,8 @@ struct Lines {
 }
 
 impl Lines {
-    fn place(&self, offset: i32) -> Place {
-        Place { line: self.line, column: offset - self.start }
+    fn position(&self, offset: i32) -> TextPosition {
+        TextPosition { line: self.line, column: offset - self.start }
     }
 }
 

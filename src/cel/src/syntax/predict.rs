@@ -1,12 +1,12 @@
 //! How the parser chooses between alternatives: the equivalent of ANTLR's prediction for this grammar.
 
-use super::grammar::{Alternative, Decision, Operator, PRIMARY_FIRST, Part, first};
+use super::grammar::{Alternative, Decision, Operator, PRIMARY_FIRST, RulePart, first};
 use super::machine::{Fault, Machine};
 use super::token::Kind;
 
 impl Machine<'_, '_> {
     /// Returns whether a list continues.
-    pub(super) fn goes_again(&self, parts: &[Part], decision: Decision) -> bool {
+    pub(super) fn goes_again(&self, parts: &[RulePart], decision: Decision) -> bool {
         let (begins, _) = first(parts);
         match decision {
             // After a comma that ends a list, no further item follows.
@@ -16,7 +16,7 @@ impl Machine<'_, '_> {
     }
 
     /// Returns whether one more `!` or `-` follows the first.
-    pub(super) fn repeats(&self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
+    pub(super) fn repeats(&self, parts: &'static [RulePart], decision: Decision) -> Result<bool, Fault> {
         let is_first = self.phase == super::machine::Phase::Before;
         if is_first {
             return Ok(true);

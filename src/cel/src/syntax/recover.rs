@@ -1,6 +1,6 @@
 //! Recovery from syntax errors: the parser reports an error once, skips tokens that do not fit, and continues.
 
-use super::grammar::{Part, first};
+use super::grammar::{RulePart, first};
 use super::machine::{Fault, Frame, Halt, Machine, Phase};
 use super::token::{Kind, Kinds};
 use super::tree::Child;
@@ -12,7 +12,7 @@ impl Machine<'_, '_> {
         let top = self.levels.len() - 1;
         let level = &self.levels[top];
         match (self.phase, &level.parts[level.at..]) {
-            (Phase::Back, [Part::Plus(parts, _), ..]) => self.within(top, 1).with(first(parts).0),
+            (Phase::Back, [RulePart::Plus(parts, _), ..]) => self.within(top, 1).with(first(parts).0),
             _ => self.within(top, 0),
         }
     }
@@ -98,13 +98,13 @@ impl Machine<'_, '_> {
     fn notify(&mut self, text: &str, token: usize) -> Result<(), Halt> {
         let seen = &self.tokens.seen;
         let offset = self.tokens.all[seen[token.min(seen.len() - 1)] as usize].offset;
-        let place = (self.places)(offset);
+        let position = (self.positions)(offset);
         if self.reported >= SYNTAX_ERRORS_MAX {
-            self.issues.report(place, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors"));
+            self.issues.report(position, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors"));
             return Err(Halt::Reported);
         }
         self.reported += 1;
-        self.issues.report(place, format!("Syntax error: {}", as_reserved(text)));
+        self.issues.report(position, format!("Syntax error: {}", as_reserved(text)));
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Machine<'_, '_> {
     }
 
     /// Checks before a part with alternatives whether one of them fits. If none does, skips a superfluous token.
-    pub(super) fn sync(&mut self, part: &'static Part) -> Result<Result<(), Fault>, Halt> {
+    pub(super) fn sync(&mut self, part: &'static RulePart) -> Result<Result<(), Fault>, Halt> {
         if self.recovering || first(std::slice::from_ref(part)).0.has(self.kind(0)) {
             return Ok(Ok(()));
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Found, Kind, ValidatedObject, Validator, Violation};
+use flotilla_cel::schema::{Findings, Kind, ValidatedObject, Validator, Violation};
 use flotilla_cel::with_room;
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{ObjectText, Value};
@@ -66,7 +66,7 @@ pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64
     let Some(validator) = validator(stated, is_resource) else { return budget };
     let (schema, new) = (&Structural::of(stated), stated.at(&["default"]));
     let subject = ValidatedObject { schema, new, old: None, at };
-    let mut tell = |found: Found| {
+    let mut tell = |found: Findings| {
         errors.append(found.errors.into_iter().map(FieldError::from));
         found.remaining
     };
