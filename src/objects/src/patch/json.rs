@@ -4,7 +4,7 @@ use flotilla_proto::json::{DEPTH_MAX, members_of_items, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
 
 use super::pointer::Failed::{self, DoesNotApply};
-use super::pointer::{Place, Step, Work, member_mut, unescape};
+use super::pointer::{PatchCost, PatchLocation, PatchResult, member_mut, unescape};
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
 use crate::limits;
@@ -125,9 +125,9 @@ impl Operations {
     /// # Errors
     /// The first operation that does not apply, in the words of the library that Kubernetes uses.
     pub fn apply_telling(&self, mut document: Value) -> Result<Value, String> {
-        let mut work = Work::default();
+        let mut cost = PatchCost::default();
         for operation in &self.0 {
-            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+            operation.apply(&mut document, &mut cost).map_err(|failed| match failed {
                 Failed::DoesNotApply => operation.why(&mut document),
                 Failed::Endless => ENDLESS.to_owned(),
             })?;
@@ -140,9 +140,9 @@ impl Operations {
     /// # Errors
     /// 422 if an operation does not apply, 413 if the operations move too many values.
     pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
-        let mut work = Work::default();
+        let mut cost = PatchCost::default();
         for operation in &self.0 {
-            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+            operation.apply(&mut document, &mut cost).map_err(|failed| match failed {
                 Failed::DoesNotApply => rejected(),
                 Failed::Endless => ApiError::new(413, "RequestEntityTooLarge", ENDLESS),
             })?;
@@ -216,38 +216,38 @@ impl Operation {
         Self { verb, unknown, path: text("path"), from: text("from"), value: map.remove("value") }
     }
 
-    fn apply(&self, document: &mut Value, work: &mut Work) -> Step<()> {
+    fn apply(&self, document: &mut Value, cost: &mut PatchCost) -> PatchResult<()> {
         let path = self.path.as_deref().ok_or(DoesNotApply)?;
         match self.verb {
-            Verb::Add => add(document, path, self.value.clone().unwrap_or_default(), work),
-            Verb::Remove => Place::find(document, path)?.remove(work).map(drop),
-            Verb::Replace => replace(document, path, self.value.clone(), work),
+            Verb::Add => add(document, path, self.value.clone().unwrap_or_default(), cost),
+            Verb::Remove => PatchLocation::find(document, path)?.remove(cost).map(drop),
+            Verb::Replace => replace(document, path, self.value.clone(), cost),
             Verb::Test => test(document, path, self.value.as_ref()),
             Verb::Move => {
-                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove(work)?;
-                add(document, path, value, work)
+                let value = PatchLocation::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove(cost)?;
+                add(document, path, value, cost)
             }
             Verb::Copy => {
-                let from = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
+                let from = PatchLocation::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
                 let value = from.get()?.cloned().unwrap_or_default();
-                work.copied_bytes += to_vec(&value).len();
-                if work.copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
+                cost.copied_bytes += to_vec(&value).len();
+                if cost.copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
                     return Err(DoesNotApply);
                 }
-                add(document, path, value, work)
+                add(document, path, value, cost)
             }
             Verb::Unknown => Err(DoesNotApply),
         }
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> Step<()> {
-    let place = Place::find(document, path)?;
-    check_depth(path, &value, work)?;
-    place.add(value, work)
+fn add(document: &mut Value, path: &str, value: Value, cost: &mut PatchCost) -> PatchResult<()> {
+    let location = PatchLocation::find(document, path)?;
+    check_depth(path, &value, cost)?;
+    location.add(value, cost)
 }
 
-fn replace(document: &mut Value, path: &str, value: Option<Value>, work: &mut Work) -> Step<()> {
+fn replace(document: &mut Value, path: &str, value: Option<Value>, cost: &mut PatchCost) -> PatchResult<()> {
     if path.is_empty() {
         return match value {
             Some(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -258,16 +258,16 @@ fn replace(document: &mut Value, path: &str, value: Option<Value>, work: &mut Wo
         };
     }
     let value = value.unwrap_or_default();
-    let place = Place::find(document, path)?;
-    check_depth(path, &value, work)?;
-    place.set(value)
+    let location = PatchLocation::find(document, path)?;
+    check_depth(path, &value, cost)?;
+    location.set(value)
 }
 
-fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
+fn test(document: &mut Value, path: &str, value: Option<&Value>) -> PatchResult<()> {
     let equal = if path.is_empty() {
         value == Some(document)
     } else {
-        match (Place::find(document, path)?.get()?, value) {
+        match (PatchLocation::find(document, path)?.get()?, value) {
             (None | Some(Value::Null), None) => true,
             (None, Some(value)) => value.is_null(),
             (found, value) => found == value,
@@ -278,24 +278,24 @@ fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
 
 /// Bounds the depth of the document. A patch can nest an object into itself repeatedly, and trees are walked by
 /// recursion.
-fn check_depth(path: &str, value: &Value, work: &mut Work) -> Step<()> {
+fn check_depth(path: &str, value: &Value, cost: &mut PatchCost) -> PatchResult<()> {
     let above = path.bytes().filter(|&b| b == b'/').count();
-    if above + depth(value, work)? > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
+    if above + depth(value, cost)? > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
 }
 
-fn depth(value: &Value, work: &mut Work) -> Step<usize> {
+fn depth(value: &Value, cost: &mut PatchCost) -> PatchResult<usize> {
     let mut deepest = 0;
     match value {
         Value::Object(map) => {
-            work.take(map.len())?;
+            cost.take(map.len())?;
             for value in map.values() {
-                deepest = deepest.max(depth(value, work)?);
+                deepest = deepest.max(depth(value, cost)?);
             }
         }
         Value::Array(items) => {
-            work.take(items.len())?;
+            cost.take(items.len())?;
             for item in items {
-                deepest = deepest.max(depth(item, work)?);
+                deepest = deepest.max(depth(item, cost)?);
             }
         }
         _ => return Ok(0),

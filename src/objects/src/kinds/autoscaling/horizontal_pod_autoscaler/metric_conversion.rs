@@ -7,7 +7,7 @@ use crate::rules::resources;
 
 /// The part of an autoscaler to which a metric belongs.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Part {
+pub(super) enum AutoscalerPart {
     /// A metric with its target.
     Spec,
     /// A metric with its current value.
@@ -119,15 +119,15 @@ const fn amount(v1: &'static str, v2: &'static [&'static str]) -> Field {
     Field { v1, v2, form: Form::Amount }
 }
 
-const fn sources(part: Part) -> &'static [(&'static str, &'static [Field]); 5] {
+const fn sources(part: AutoscalerPart) -> &'static [(&'static str, &'static [Field]); 5] {
     match part {
-        Part::Spec => &SPEC,
-        Part::Status => &STATUS,
+        AutoscalerPart::Spec => &SPEC,
+        AutoscalerPart::Status => &STATUS,
     }
 }
 
 /// Converts a metric of v2 to the form of v1.
-pub(super) fn to_v1(metric: &Value, part: Part) -> Value {
+pub(super) fn to_v1(metric: &Value, part: AutoscalerPart) -> Value {
     let mut converted = value!({"type": (metric.at(&["type"]).clone())});
     for (source, fields) in sources(part) {
         let from = metric.at(&[source]);
@@ -144,7 +144,7 @@ pub(super) fn to_v1(metric: &Value, part: Part) -> Value {
 }
 
 /// Converts a metric in the form of v1 to v2. The fields of the result are not in v2's order.
-pub(super) fn to_v2(metric: &Value, part: Part) -> Value {
+pub(super) fn to_v2(metric: &Value, part: AutoscalerPart) -> Value {
     let mut converted = value!({"type": (metric.str_at(&["type"]))});
     for (source, fields) in sources(part) {
         let from = metric.at(&[source]);
@@ -158,7 +158,7 @@ pub(super) fn to_v2(metric: &Value, part: Part) -> Value {
                 _ => put(&mut into, v2, from.at(&[v1]), *form == Form::Amount),
             }
         }
-        if part == Part::Spec {
+        if part == AutoscalerPart::Spec {
             complete_target(source, &mut into);
         }
         converted.set_at(&[source], into);
