@@ -36,7 +36,7 @@ impl<'e> Draft<'e> {
 
     /// Returns the event without the objects of request and answer. `None` if its level has no objects.
     pub fn truncated(&self) -> Option<Bytes> {
-        (self.of.verdict.level >= Level::Request).then(|| self.line(true))
+        (self.of.decision.level >= Level::Request).then(|| self.line(true))
     }
 
     /// Returns the event as a line of text: the format `legacy`.
@@ -55,7 +55,7 @@ impl<'e> Draft<'e> {
         let Self { of: event, stage, at, .. } = self;
         out.extend_from_slice(HEAD);
         let mut out = Members { out, is_first: false };
-        out.text("level", event.verdict.level.name());
+        out.text("level", event.decision.level.name());
         out.text("auditID", &event.id);
         out.text("stage", stage.name());
         out.text("requestURI", &event.uri);

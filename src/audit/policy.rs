@@ -84,7 +84,7 @@ impl Stages {
 
 /// The decision of the policy about a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AuditDecision {
     /// How much is recorded.
     pub level: Level,
     /// The stages without events.
@@ -149,7 +149,7 @@ pub enum PolicyError {
 #[derive(Debug, Default)]
 pub struct Policy {
     rules: Vec<Rule>,
-    otherwise: Verdict,
+    otherwise: AuditDecision,
 }
 
 impl Policy {
@@ -185,7 +185,7 @@ impl Policy {
         let mut rules = Vec::new();
         for (at, rule) in list(value, "rules")?.iter().enumerate() {
             let mut rule = Rule::of(rule, &root.index(at), without_managed_fields, &mut errors)?;
-            rule.verdict.omitted.0 |= omitted.0;
+            rule.decision.omitted.0 |= omitted.0;
             rules.push(rule);
         }
         if !errors.is_empty() {
@@ -195,18 +195,18 @@ impl Policy {
         if rules.is_empty() {
             return Err("loaded illegal policy with 0 rules".to_owned());
         }
-        Ok(Self { rules, otherwise: Verdict { level: Level::None, omitted, without_managed_fields } })
+        Ok(Self { rules, otherwise: AuditDecision { level: Level::None, omitted, without_managed_fields } })
     }
 
     /// Decides about a request. `user` is `None` if authentication failed.
-    pub fn decide(&self, user: Option<&User>, requested: &Requested<'_>) -> Verdict {
-        self.rules.iter().find(|rule| rule.fits(user, requested)).map_or(self.otherwise, |rule| rule.verdict)
+    pub fn decide(&self, user: Option<&User>, requested: &Requested<'_>) -> AuditDecision {
+        self.rules.iter().find(|rule| rule.fits(user, requested)).map_or(self.otherwise, |rule| rule.decision)
     }
 }
 
 #[derive(Debug, Default)]
 struct Rule {
-    verdict: Verdict,
+    decision: AuditDecision,
     users: Vec<CompactString>,
     groups: Vec<CompactString>,
     verbs: Vec<CompactString>,
@@ -253,7 +253,7 @@ impl Rule {
             namespaces: texts(value, "namespaces")?,
             paths: texts(value, "nonResourceURLs")?,
             resources: list(value, "resources")?.iter().map(GroupResources::of).collect::<Result<_, _>>()?,
-            verdict: Verdict::default(),
+            decision: AuditDecision::default(),
         };
         rule.check_paths(&path.child("nonResourceURLs"), errors);
         rule.check_resources(&path.child("resources"), errors);
@@ -264,7 +264,7 @@ impl Rule {
             errors.invalid(&path.child("nonResourceURLs"), value.at(&["nonResourceURLs"]), why);
         }
         let without_managed_fields = truth(value, "omitManagedFields")?.unwrap_or(omits_fields);
-        Ok(Self { verdict: Verdict { level, omitted, without_managed_fields }, ..rule })
+        Ok(Self { decision: AuditDecision { level, omitted, without_managed_fields }, ..rule })
     }
 
     fn check_paths(&self, path: &FieldPath<'_>, errors: &mut Errors) {

@@ -33,7 +33,7 @@ const WORKERS: usize = 4;
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Namespace and name.
-type Place = (String, String);
+type NamespacedName = (String, String);
 
 struct Controller {
     agent: Rc<Agent>,
@@ -43,8 +43,8 @@ struct Controller {
     guarded: Arc<Served>,
     users: Vec<Arc<Served>>,
     /// Objects that are deleted and still in use. Changes of users matter only for these.
-    held: RefCell<BTreeSet<Place>>,
-    queue: Queue<Place>,
+    held: RefCell<BTreeSet<NamespacedName>>,
+    queue: Queue<NamespacedName>,
 }
 
 /// Protects claims that pods use.
@@ -74,7 +74,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protectio
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         join_all(following),
-        controller.queue.work(WORKERS, |place| controller.attempt(place)),
+        controller.queue.work(WORKERS, |namespaced_name| controller.attempt(namespaced_name)),
     );
     Ok(())
 }
@@ -84,24 +84,24 @@ impl Controller {
         if let Some(object) = seen.live() {
             let has_finalizer = mentions(object, &self.finalizer);
             if has_finalizer == is_deleting(object) {
-                self.queue.add_after(place(object), SETTLE);
+                self.queue.add_after(namespaced_name(object), SETTLE);
             }
         } else if let Some(object) = seen.deleted() {
-            self.held.borrow_mut().remove(&place(object));
+            self.held.borrow_mut().remove(&namespaced_name(object));
         }
     }
 
     fn see_user(&self, seen: &Seen<'_>) {
         let Seen::Changed(change) = seen else { return };
         let namespace = change.object().key().namespace().unwrap_or("");
-        let concerned = |(own, _): &&Place| own.is_empty() || own == namespace;
-        for place in self.held.borrow().iter().filter(concerned) {
-            self.queue.add_after(place.clone(), SETTLE);
+        let concerned = |(own, _): &&NamespacedName| own.is_empty() || own == namespace;
+        for namespaced_name in self.held.borrow().iter().filter(concerned) {
+            self.queue.add_after(namespaced_name.clone(), SETTLE);
         }
     }
 
-    async fn attempt(&self, place: Place) -> ApiResult<Requeue> {
-        let (namespace, name) = (&*place.0, &*place.1);
+    async fn attempt(&self, namespaced_name: NamespacedName) -> ApiResult<Requeue> {
+        let (namespace, name) = (&*namespaced_name.0, &*namespaced_name.1);
         let target = Target { served: &self.guarded, namespace, name, subresource: "" };
         let Some(object) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let is_deleting = !object.at(&["metadata", "deletionTimestamp"]).is_null();
@@ -110,7 +110,7 @@ impl Controller {
         }
         if is_deleting {
             // From here on changes of users put the object into the queue again.
-            self.held.borrow_mut().insert(place.clone());
+            self.held.borrow_mut().insert(namespaced_name.clone());
             if (self.guard.is_used)(&object) || self.has_user(&object).await? {
                 return Ok(Requeue::Never);
             }
@@ -122,7 +122,7 @@ impl Controller {
         });
         match changed.await {
             Ok(()) | Err(ApiError { code: 404, .. }) => {
-                self.held.borrow_mut().remove(&place);
+                self.held.borrow_mut().remove(&namespaced_name);
                 Ok(Requeue::Never)
             }
             Err(error) => Err(error),
@@ -159,7 +159,7 @@ impl Controller {
     }
 }
 
-fn place(object: &Object) -> Place {
+fn namespaced_name(object: &Object) -> NamespacedName {
     let key = object.key();
     (key.namespace().unwrap_or("").to_owned(), key.name().to_owned())
 }

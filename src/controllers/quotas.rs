@@ -38,7 +38,7 @@ type Counted = (String, String);
 
 /// A quota to count: namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum QuotaItem {
     /// Count it, unless it was counted meanwhile.
     First(String, String),
     /// Count it, even if it was counted before.
@@ -54,7 +54,7 @@ struct Controller {
     followed: RefCell<BTreeSet<Counted>>,
     /// Notified when the controller may need to follow more tables.
     wanted: Notify,
-    queue: Queue<Work>,
+    queue: Queue<QuotaItem>,
 }
 
 /// Counts every quota once, and again whenever its count may have changed.
@@ -72,7 +72,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         controller.follow_all(),
-        controller.queue.work(WORKERS, |work| controller.attempt(work)),
+        controller.queue.work(WORKERS, |item| controller.attempt(item)),
     );
     Ok(())
 }
@@ -99,9 +99,9 @@ impl Controller {
         // or here, and needs no count.
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         if matches!(seen, Seen::Present(_)) {
-            self.queue.add_after(Work::Again(namespace, name), SETTLE);
+            self.queue.add_after(QuotaItem::Again(namespace, name), SETTLE);
         } else if quota::is_uncounted(&quota) {
-            self.queue.add_after(Work::First(namespace, name), SETTLE);
+            self.queue.add_after(QuotaItem::First(namespace, name), SETTLE);
         }
     }
 
@@ -175,14 +175,14 @@ impl Controller {
         let namespace = object.key().namespace().unwrap_or("");
         for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
             if counts.contains(of) {
-                self.queue.add_after(Work::Again(namespace.to_owned(), name.clone()), SETTLE);
+                self.queue.add_after(QuotaItem::Again(namespace.to_owned(), name.clone()), SETTLE);
             }
         }
     }
 
-    async fn attempt(&self, work: Work) -> ApiResult<Requeue> {
-        let is_first = matches!(work, Work::First(..));
-        let (Work::First(namespace, name) | Work::Again(namespace, name)) = work;
+    async fn attempt(&self, item: QuotaItem) -> ApiResult<Requeue> {
+        let is_first = matches!(item, QuotaItem::First(..));
+        let (QuotaItem::First(namespace, name) | QuotaItem::Again(namespace, name)) = item;
         let target = Target { served: &self.quotas, namespace: &namespace, name: &name, subresource: "" };
         let Some(quota) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         if is_first && !quota::is_uncounted(&quota) {
@@ -213,7 +213,7 @@ impl Controller {
         match counted.await {
             Ok(()) => {
                 // A charged write may not have been stored yet when the objects were counted.
-                self.queue.add_after(Work::Again(namespace.clone(), name.clone()), SETTLE);
+                self.queue.add_after(QuotaItem::Again(namespace.clone(), name.clone()), SETTLE);
                 Ok(Requeue::Never)
             }
             Err(ApiError { code: 404, .. }) => Ok(Requeue::Never),

@@ -34,8 +34,8 @@ impl Form {
     }
 }
 
-/// The place of a value in the document.
-struct Place {
+/// The position of a value in the document.
+struct DocumentPosition {
     /// The path, with the indices of lists.
     path: String,
     /// The type that has the member, then the path without indices: the form of Go's errors.
@@ -60,16 +60,16 @@ pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Val
         return Err(format!("no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""));
     }
     let mut unknown = Vec::new();
-    check(&parsed, form, &Place { path: String::new(), member: String::new() }, &mut unknown)?;
+    check(&parsed, form, &DocumentPosition { path: String::new(), member: String::new() }, &mut unknown)?;
     match &unknown[..] {
         [] => Ok(parsed),
         unknown => Err(format!("strict decoding error: {}", unknown.join(", "))),
     }
 }
 
-fn check(value: &Value, form: Form, place: &Place, unknown: &mut Vec<String>) -> Result<(), String> {
+fn check(value: &Value, form: Form, position: &DocumentPosition, unknown: &mut Vec<String>) -> Result<(), String> {
     let wrong = || {
-        let (kind, member) = (kind(value), &place.member);
+        let (kind, member) = (kind(value), &position.member);
         Err(format!("json: cannot unmarshal {kind} into Go struct field {member} of type {}", form.called()))
     };
     match form {
@@ -80,20 +80,21 @@ fn check(value: &Value, form: Form, place: &Place, unknown: &mut Vec<String>) ->
         Form::List(of) => {
             let Some(items) = value.as_array() else { return wrong() };
             items.iter().enumerate().try_for_each(|(at, item)| {
-                let place = Place { path: format!("{}[{at}]", place.path), member: place.member.clone() };
-                check(item, *of, &place, unknown)
+                let position =
+                    DocumentPosition { path: format!("{}[{at}]", position.path), member: position.member.clone() };
+                check(item, *of, &position, unknown)
             })
         }
         Form::Object(of, fields) => {
             let Some(members) = value.as_object() else { return wrong() };
-            let above = place.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
-            let is_root = place.path.is_empty();
+            let above = position.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
+            let is_root = position.path.is_empty();
             for (name, member) in members.iter() {
-                let path = if is_root { name.to_owned() } else { format!("{}.{name}", place.path) };
+                let path = if is_root { name.to_owned() } else { format!("{}.{name}", position.path) };
                 match fields.iter().find(|(own, _)| *own == name) {
                     Some((_, form)) => {
-                        let place = Place { path, member: format!("{of}.{above}{name}") };
-                        check(member, *form, &place, unknown)?;
+                        let position = DocumentPosition { path, member: format!("{of}.{above}{name}") };
+                        check(member, *form, &position, unknown)?;
                     }
                     None if is_root && matches!(name, "apiVersion" | "kind") => {}
                     None => unknown.push(format!("unknown field {}", quote(&path))),

@@ -18,7 +18,7 @@ pub struct Issuers {
 }
 
 /// The user of a token. `Err` has the issuer that the token names, and why the token is not valid.
-pub type Found = Result<Arc<User>, (Arc<OpenId>, OpenIdError)>;
+pub type TokenUser = Result<Arc<User>, (Arc<OpenId>, OpenIdError)>;
 
 impl Issuers {
     /// Returns these issuers.
@@ -34,7 +34,7 @@ impl Issuers {
 
     /// Returns the user of a token. `None` if the token names none of the issuers. `digest` is the SHA-256 digest of
     /// the token.
-    pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<Found> {
+    pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<TokenUser> {
         let all = self.all.load();
         let (issuer, found) = match all.iter().find_map(|issuer| Some((issuer, issuer.known(digest, now)?))) {
             Some(known) => known,

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
@@ -16,7 +16,7 @@ const PROTECTED: [(&str, &str, &str); 3] = [
     ("storage.k8s.io", "volumeattributesclasses", ""),
 ];
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     (PROTECTED.contains(&part.name()) && operation == Operation::Create).then_some(DecidesBy::Object)
 }
 

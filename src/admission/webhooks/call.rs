@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use flotilla_proto::value::Value;
 
-use super::{ReviewRequest, Verdict, Webhook, patched};
+use super::{ReviewRequest, ReviewResponse, Webhook, patched};
 use crate::admission::Notices;
 use crate::field::quote;
 use crate::limits;
@@ -63,15 +63,15 @@ impl Webhook {
         notices: &mut Notices,
     ) -> ApiResult<Answer> {
         let began = Instant::now();
-        let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
-            verdict.warnings.iter().for_each(|text| notices.warn(text.clone()));
-            for (key, value) in &verdict.annotations {
+        let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|response| {
+            response.warnings.iter().for_each(|text| notices.warn(text.clone()));
+            for (key, value) in &response.annotations {
                 notices.annotate(format!("{}/{key}", self.name), value.clone());
             }
-            match verdict.allowed {
-                true => patched(&self.name, &verdict, request.object)
-                    .map(|patched| patched.map_or(Answer::Allowed, |object| Answer::Patched(object, verdict.patch))),
-                false => Err(Failure::Refused(verdict.refusal(&self.name))),
+            match response.allowed {
+                true => patched(&self.name, &response, request.object)
+                    .map(|patched| patched.map_or(Answer::Allowed, |object| Answer::Patched(object, response.patch))),
+                false => Err(Failure::Refused(response.refusal(&self.name))),
             }
         });
         self.measure(registry, request.operation, began.elapsed(), judged.as_ref().err());
@@ -94,7 +94,12 @@ impl Webhook {
         Ok(())
     }
 
-    async fn ask(&self, registry: &Registry, request: &ReviewRequest<'_>, left: Duration) -> Result<Verdict, Failure> {
+    async fn ask(
+        &self,
+        registry: &Registry,
+        request: &ReviewRequest<'_>,
+        left: Duration,
+    ) -> Result<ReviewResponse, Failure> {
         if request.dry_run && !self.takes_dry_run {
             let why = format!("admission webhook {} does not support dry run", quote(&self.name));
             return Err(Failure::Internal(ApiError::bad_request(why)));
@@ -116,8 +121,8 @@ impl Webhook {
         }
         let answer =
             answer.map_err(|error| failed(format!("failed to call webhook: {}", error.message), error.code))?;
-        let verdict = Verdict::read(&answer, version, &uid, self.mutating);
-        verdict.map_err(|unread| failed(unread.message(), 503))
+        let response = ReviewResponse::read(&answer, version, &uid, self.mutating);
+        response.map_err(|unread| failed(unread.message(), 503))
     }
 
     fn measure(&self, registry: &Registry, operation: &str, took: Duration, failure: Option<&Failure>) {

@@ -9,9 +9,9 @@ use super::binding::{Binding, Grantee};
 use super::rule::Rule;
 use crate::access::user::User;
 
-/// Roles by name, and bindings by name and by the users and groups that they name.
+/// Roles of one scope by name, and its bindings by name and by the users and groups that they name.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct RbacScope {
     roles: HashMap<CompactString, Arc<[Rule]>>,
     bindings: HashMap<CompactString, Arc<Binding>>,
     users: Named,
@@ -21,7 +21,7 @@ pub struct Place {
 /// Bindings by the name of a user or group, each list in the order of the bindings' names.
 type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
 
-impl Place {
+impl RbacScope {
     /// Returns the rules of a role. `None` if the role does not exist.
     pub fn role(&self, name: &str) -> Option<&Arc<[Rule]>> {
         self.roles.get(name)
