@@ -9,7 +9,7 @@ use crate::resolve::{Kind, Names, Wire, split};
 pub fn tables(packages: &[Package], groups: &[Group]) -> Result<String, Error> {
     let names = Names::new(packages)?;
     let kinds = names.kinds()?;
-    let mut out = Source::default();
+    let mut out = GeneratedCode::default();
     for (number, (package, of)) in names.all.iter().enumerate() {
         out.table(&names, number, package, of)?;
     }
@@ -36,12 +36,12 @@ fn message(package: &Package, of: &Type) -> String {
 }
 
 #[derive(Default)]
-struct Source {
+struct GeneratedCode {
     text: String,
     statics: usize,
 }
 
-impl Source {
+impl GeneratedCode {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         self.text.write_fmt(line).expect("writing to a string succeeds");
         self.text.push('\n');

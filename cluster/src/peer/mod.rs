@@ -230,10 +230,10 @@ pub(crate) trait Service: Send + Sync {
 pub(crate) struct Refusal(pub(crate) String);
 
 /// Sends the answer to a request. If it is dropped without one, the request is refused.
-pub(crate) struct Reply(Option<Answer>);
+pub(crate) struct Reply(Option<AnswerTaker>);
 
 /// The function that an answer is passed to.
-type Answer = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
+type AnswerTaker = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
 
 impl Reply {
     /// Returns a reply that passes the answer to a function. The function is called exactly once.

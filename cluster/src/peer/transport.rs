@@ -19,7 +19,7 @@ use super::connected_members::ConnectedMembers;
 use super::frame::FrameKind;
 use super::link::{Keeper, Link, LinkKey};
 use super::served;
-use super::session::Call;
+use super::session::QueuedCall;
 use super::wire::Network;
 use super::{Callee, Contacts, Hello, Lane, Liveness, PeerError, Peers, Service};
 use crate::PeerTls;
@@ -107,7 +107,14 @@ impl Transport {
         links.iter().for_each(|link| link.rest(&PeerError::Closed));
     }
 
-    fn begin(&self, to: &Callee, lane: Lane, kind: FrameKind, method: u32, payload: Bytes) -> Result<Call, PeerError> {
+    fn begin(
+        &self,
+        to: &Callee,
+        lane: Lane,
+        kind: FrameKind,
+        method: u32,
+        payload: Bytes,
+    ) -> Result<QueuedCall, PeerError> {
         if payload.len() > PEER_FRAME_BYTES_MAX - PEER_FRAME_HEADER_BYTES {
             return Err(PeerError::TooLarge { bytes: payload.len() });
         }

@@ -74,7 +74,8 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut collector: RecordCollector
         let is_last = index + 1 == numbers.len();
         let segment = Segment { path: path.clone(), file: file.clone() };
         collector.segments.insert(*number, segment.into());
-        let End { offset, size, frame } = read_segment(&mut collector, &mut buffer, &*file, &path, *number, is_last)?;
+        let SegmentEnd { offset, size, frame } =
+            read_segment(&mut collector, &mut buffer, &*file, &path, *number, is_last)?;
         if is_last {
             last = Some((file.clone(), path.clone(), offset, frame));
             let mut page = vec![0; offset as usize % PAGE];
@@ -179,7 +180,7 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut Segments)
 }
 
 /// The end of a segment.
-struct End {
+struct SegmentEnd {
     /// The offset at which its frames end.
     offset: u64,
     /// The size of the segment.
@@ -197,7 +198,7 @@ fn read_segment(
     path: &Path,
     number: u64,
     is_last: bool,
-) -> Result<End, WalError> {
+) -> Result<SegmentEnd, WalError> {
     let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
     match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
@@ -237,7 +238,7 @@ fn read_segment(
             SegmentContent::Damaged(what) => return Err(damaged(offset, what)),
         }
     }
-    Ok(End { offset: offset as u64, size: window.size as u64, frame })
+    Ok(SegmentEnd { offset: offset as u64, size: window.size as u64, frame })
 }
 
 /// A part of a segment in memory, since a whole segment is far larger than what is examined at a time.

@@ -2,7 +2,7 @@
 
 use super::forward::{self, Room};
 use super::source::Source;
-use super::tape::Index;
+use super::tape::TextIndex;
 use super::wire::{self, WireWriter};
 use super::{Error, WRITE_DEPTH_MAX, scalar};
 use crate::catalogue;
@@ -27,7 +27,7 @@ pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> 
 #[derive(Debug, Default)]
 pub struct Transcoder {
     room: Room,
-    index: Index,
+    index: TextIndex,
 }
 
 impl Transcoder {

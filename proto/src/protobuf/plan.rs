@@ -20,7 +20,7 @@ pub(super) struct Plan {
     /// The fields in the order of JSON.
     pub(super) member_plans: Vec<MemberPlan>,
     /// Embedded structs, in the order of their slots.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<SlotGroup>,
     /// The first field of the last object, which is likely the first of the next.
     first: AtomicU16,
     /// The number of bytes that the length of a message probably takes: as many as that of the last one.
@@ -54,7 +54,7 @@ pub(super) struct MemberPlan {
 
 /// The slots of an embedded struct.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct SlotGroup {
     /// The field number of the message that they form.
     pub(super) number: u32,
     /// The first slot, and the slot after the last one.
@@ -109,7 +109,7 @@ impl Plan {
                     let mut zero = Vec::new();
                     wire::push_head(*number, plan.zeros.len() - from, &mut zero);
                     zero.extend_from_slice(&plan.zeros[from..]);
-                    plan.groups.push(Group { number: *number, first, end: plan.slots(), zero });
+                    plan.groups.push(SlotGroup { number: *number, first, end: plan.slots(), zero });
                 }
             }
         }
