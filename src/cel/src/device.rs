@@ -8,7 +8,7 @@ use crate::cost::{Node, SizeRange, SizeSource, VariableStep, estimate};
 use crate::environment::{Base, Environment};
 use crate::eval::Program;
 use crate::schema::compiled::{MINOR, STORED_MINOR};
-use crate::schema::declared::{Declared, Kind, Objects};
+use crate::schema::declared::{Declared, DeclaredKind, Objects};
 use crate::types::Type;
 
 /// Largest estimated cost of a selector.
@@ -60,15 +60,16 @@ pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
 fn environment(minor: u16) -> Environment {
     let mut base = Base::clone(&Base::kubernetes(minor));
     base.dialect.bind = true;
-    let simple = |of: Type| Arc::new(Declared { of: Kind::Simple(of), elements_max: 0, bytes_min: 1 });
-    let map = |of: Arc<Declared>| Arc::new(Declared { of: Kind::Map(of), elements_max: NAMES_MAX, bytes_min: 2 });
+    let simple = |of: Type| Arc::new(Declared { of: DeclaredKind::Simple(of), elements_max: 0, bytes_min: 1 });
+    let map =
+        |of: Arc<Declared>| Arc::new(Declared { of: DeclaredKind::Map(of), elements_max: NAMES_MAX, bytes_min: 2 });
     let fields = BTreeMap::from([
         ("allowMultipleAllocations".into(), simple(Type::Bool)),
         ("attributes".into(), map(map(simple(Type::Any)))),
         ("capacity".into(), map(map(simple(Type::object(QUANTITY))))),
         ("driver".into(), simple(Type::String)),
     ]);
-    let device = Arc::new(Declared { of: Kind::Object(fields), elements_max: 0, bytes_min: 2 });
+    let device = Arc::new(Declared { of: DeclaredKind::Object(fields), elements_max: 0, bytes_min: 2 });
     let (objects, of) = Objects::named(&device, TYPE_NAME);
     let objects: Arc<dyn Provider> = objects;
     Environment::new(Arc::new(base)).with_provider(objects).with_variable("device", of)

@@ -33,7 +33,7 @@ pub struct Current {
     pub versions: u64,
 }
 
-struct Version {
+struct KeyVersion {
     mod_revision: i64,
     sub: i64,
     lease: i64,
@@ -46,7 +46,7 @@ impl Current {
     /// # Errors
     /// If a page is damaged, or an entry is not as etcd writes it.
     pub fn read(snapshot: &Snapshot, prefix: &[u8]) -> Result<Current, Error> {
-        let (mut current, mut known) = (Current::default(), HashMap::<Box<[u8]>, Option<Version>>::new());
+        let (mut current, mut known) = (Current::default(), HashMap::<Box<[u8]>, Option<KeyVersion>>::new());
         let mut others = HashMap::<Box<[u8]>, bool>::new();
         snapshot.walk("key", |key, value, location| {
             let wrong = |what| Error::Entry { page: location.page, what };
@@ -62,7 +62,7 @@ impl Current {
             }
             let length = read.value.len() as u32;
             let value = FileLocation { offset: location.offset + read.value_at as u64, length, ..location };
-            let version = Version { mod_revision: at.main, sub: at.sub, lease: read.lease, value };
+            let version = KeyVersion { mod_revision: at.main, sub: at.sub, lease: read.lease, value };
             let version = (!at.is_tombstone).then_some(version);
             match known.get_mut(read.key) {
                 Some(before) => *before = version,
@@ -71,7 +71,7 @@ impl Current {
             Ok(())
         })?;
         let live = known.into_iter().filter_map(|(key, version)| {
-            let Version { mod_revision, sub, lease, value } = version?;
+            let KeyVersion { mod_revision, sub, lease, value } = version?;
             Some(Live { key, mod_revision, sub, lease, value })
         });
         current.keys = live.collect();

@@ -64,9 +64,9 @@ impl Root {
 }
 
 /// The set of visited pages: a page that occurs twice is an error.
-struct Seen(Vec<u64>);
+struct VisitedPages(Vec<u64>);
 
-impl Seen {
+impl VisitedPages {
     fn add(&mut self, page: u64) -> Result<(), Error> {
         let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
         match self.0.get_mut(word) {
@@ -89,7 +89,7 @@ pub(crate) fn walk(
         Root::Inline(page) => return leaf(page, &mut None, &mut see),
         Root::Page(number) => *number,
     };
-    let mut seen = Seen(vec![0; (pages.count / 64 + 1) as usize]);
+    let mut seen = VisitedPages(vec![0; (pages.count / 64 + 1) as usize]);
     let mut above: Vec<(Page, usize)> = Vec::new();
     let (mut next, mut last) = (Some(first), None);
     loop {

@@ -58,7 +58,7 @@ pub fn check_formats(checked: &Checked, issues: &mut Issues) {
 }
 
 /// The progress through a format string.
-struct Reading {
+struct FormatProgress {
     used: usize,
     refused: Option<usize>,
 }
@@ -68,8 +68,8 @@ fn check_format(expr: &Expr, call: &Call, checked: &Checked, issues: &mut Issues
     let (Some(text), Some(ExprKind::List(items))) = (text, call.arguments.first().map(|each| &each.kind)) else {
         return;
     };
-    let mut reading = Reading { used: 0, refused: None };
-    let clause = |reading: &mut Reading, index: usize, clause: text_format::Clause| {
+    let mut reading = FormatProgress { used: 0, refused: None };
+    let clause = |reading: &mut FormatProgress, index: usize, clause: text_format::Clause| {
         reading.used = index + 1;
         let of = checked.type_of(items[index].value.id);
         if clause.takes(of) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, Gather, Item, Loop, Path, Plan, Root, Selection, SelectionKey, fold};
+use super::{Gather, Item, Loop, Path, Plan, PlannedCall, Root, Selection, SelectionKey, fold};
 use crate::check::{Checked, Reference};
 use crate::environment::{Environment, OverloadDecl};
 use crate::error::{Error, Outcome};
@@ -166,7 +166,7 @@ impl Planner<'_> {
             ("@not_strictly_false", 1) => Ok(Plan::NotFalse(Box::new(arguments.remove(0)))),
             ("or" | "orValue", 2) => Ok(Plan::Or(pair(arguments), &*function == "orValue")),
             _ => {
-                let call = Call { function, overloads, is_resolved, prepared: None, arguments };
+                let call = PlannedCall { function, overloads, is_resolved, prepared: None, arguments };
                 fold::call(call, self.optimize)
             }
         }

@@ -20,4 +20,4 @@ pub mod violation;
 
 pub use findings::Findings;
 pub use validator::{ValidatedObject, Validator};
-pub use violation::{Kind, Violation};
+pub use violation::{Violation, ViolationKind};

@@ -14,7 +14,7 @@ use super::findings::{Findings, Stopped};
 use super::limits::{CALL_COST, MESSAGE_BYTES};
 use super::structural::Schema;
 use super::variables::Variables;
-use super::violation::{Kind, Violation, shown};
+use super::violation::{Violation, ViolationKind, shown};
 use crate::error::Error;
 use crate::eval::Program;
 use crate::value::{Shape, Value, escape};
@@ -236,7 +236,7 @@ impl Validator {
         path: &str,
         found: &mut Findings,
     ) -> Result<(), Stopped> {
-        let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.kind), detail);
+        let invalid = |detail: String| Violation::new(path, ViolationKind::Invalid, quote(&self.kind), detail);
         if self.is_untyped {
             let why = "failed to convert to declType for CEL validation rules";
             return found.error(invalid(format!("rule compiler initialization error: {why}")));
@@ -311,7 +311,7 @@ impl Validator {
             Some(program) => match message(program, compiled, variables, &mut found.remaining) {
                 Ok(message) => message.unwrap_or_else(|| compiled.rule.message()),
                 Err(why) => {
-                    tell(found, Violation::new(&field, Kind::Invalid, quote(&self.kind), why))?;
+                    tell(found, Violation::new(&field, ViolationKind::Invalid, quote(&self.kind), why))?;
                     return Err(Stopped);
                 }
             },
@@ -319,10 +319,10 @@ impl Validator {
         let is_shown = !matches!(&*self.kind, "object" | "array");
         let shown = if is_shown { shown(position.new) } else { String::new() };
         let violation = match compiled.rule.reason.as_deref() {
-            Some("FieldValueForbidden") => Violation::new(&field, Kind::Forbidden, "", detail),
-            Some("FieldValueRequired") => Violation::new(&field, Kind::Required, "", detail),
-            Some("FieldValueDuplicate") => Violation::new(&field, Kind::Duplicate, shown, ""),
-            _ => Violation::new(&field, Kind::Invalid, shown, detail),
+            Some("FieldValueForbidden") => Violation::new(&field, ViolationKind::Forbidden, "", detail),
+            Some("FieldValueRequired") => Violation::new(&field, ViolationKind::Required, "", detail),
+            Some("FieldValueDuplicate") => Violation::new(&field, ViolationKind::Duplicate, shown, ""),
+            _ => Violation::new(&field, ViolationKind::Invalid, shown, detail),
         };
         tell(found, violation)
     }

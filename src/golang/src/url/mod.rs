@@ -61,12 +61,12 @@ pub enum Fault {
 
 /// A name and perhaps a password, as bytes that need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
+pub struct UserInfo {
     name: Vec<u8>,
     password: Option<Vec<u8>>,
 }
 
-impl User {
+impl UserInfo {
     /// Returns the user information in its escaped form.
     pub fn text(&self) -> String {
         let name = escape::escape(&self.name, UrlPart::User);
@@ -85,7 +85,7 @@ pub struct Url {
     /// The text after the scheme if it does not begin with `/`.
     pub opaque: String,
     /// The user information before `@`.
-    pub user: Option<User>,
+    pub user: Option<UserInfo>,
     /// The host and its port.
     pub host: Vec<u8>,
     /// The decoded path.

@@ -2,7 +2,7 @@
 
 use super::escape::{UrlPart, unescape};
 use super::host;
-use super::{Fault, Url, User};
+use super::{Fault, Url, UserInfo};
 
 /// Parses a URL; that of a request must be absolute or begin with `/`.
 pub fn parse(text: &str, of_request: bool) -> Result<Url, Fault> {
@@ -76,6 +76,6 @@ fn set_authority(url: &mut Url, authority: &str) -> Result<(), Fault> {
     let (name, password) = user.split_once(':').map_or((user, None), |(name, password)| (name, Some(password)));
     let name = unescape(name, UrlPart::User)?;
     let password = password.map(|password| unescape(password, UrlPart::User)).transpose()?;
-    url.user = Some(User { name, password });
+    url.user = Some(UserInfo { name, password });
     Ok(())
 }

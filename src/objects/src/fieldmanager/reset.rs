@@ -1,15 +1,15 @@
 //! Lists the fields that an endpoint does not write. A request through it therefore does not become their owner.
 
 /// Paths of fields, each with everything below it.
-type Paths = &'static [&'static [&'static str]];
+type FieldPaths = &'static [&'static [&'static str]];
 
-const STATUS: Paths = &[&["status"]];
-const SPEC: Paths = &[&["spec"]];
-const SPEC_AND_METADATA: Paths = &[&["spec"], &["metadata"]];
+const STATUS: FieldPaths = &[&["status"]];
+const SPEC: FieldPaths = &[&["spec"]];
+const SPEC_AND_METADATA: FieldPaths = &[&["spec"], &["metadata"]];
 
 /// Returns the fields that writes of a custom resource, or of a subresource of it, leave as they are. `status` says
 /// whether the resource has that subresource.
-pub fn custom_reset_fields(status: bool, subresource: &str) -> Paths {
+pub fn custom_reset_fields(status: bool, subresource: &str) -> FieldPaths {
     match subresource {
         "" if status => STATUS,
         "status" => SPEC_AND_METADATA,
@@ -18,7 +18,7 @@ pub fn custom_reset_fields(status: bool, subresource: &str) -> Paths {
 }
 
 /// Returns the fields that writes of a built-in resource, or of a subresource of it, leave as they are.
-pub fn reset_fields(group: &str, resource: &str, subresource: &str) -> Paths {
+pub fn reset_fields(group: &str, resource: &str, subresource: &str) -> FieldPaths {
     match (subresource, group, resource) {
         ("" | "finalize", _, _) if resets_status(group, resource) => STATUS,
         ("", "certificates.k8s.io", "certificatesigningrequests") => &[&["spec"], &["status"]],

@@ -6,7 +6,7 @@ use flotilla_proto::conform;
 use flotilla_proto::value::{Str, Value};
 
 use super::check::complaints;
-use super::compare::{Change, compare};
+use super::compare::{ElementChange, compare};
 use super::entries::{Entries, Error, FieldOwner, Owned};
 use super::form::Form;
 use super::{ManagedResource, Write, equal_besides_ownership, owned, set};
@@ -161,8 +161,8 @@ pub struct Changes<'a> {
     old: &'a Value,
     new: &'a Value,
     version: &'a str,
-    own: Change,
-    others: BTreeMap<Str, Option<Change>>,
+    own: ElementChange,
+    others: BTreeMap<Str, Option<ElementChange>>,
 }
 
 impl<'a> Changes<'a> {
@@ -182,7 +182,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns the changes in the version of the request.
-    pub fn own(self) -> Change {
+    pub fn own(self) -> ElementChange {
         self.own
     }
 
@@ -190,7 +190,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// The objects cannot be converted to the version or compared in it.
-    pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&Change>, Untrackable> {
+    pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&ElementChange>, Untrackable> {
         if api_version == self.version {
             return Ok(Some(&self.own));
         }
@@ -201,7 +201,7 @@ impl<'a> Changes<'a> {
         Ok(self.others.get(api_version).and_then(Option::as_ref))
     }
 
-    fn compare_in(&self, api_version: &str) -> Result<Option<Change>, Untrackable> {
+    fn compare_in(&self, api_version: &str) -> Result<Option<ElementChange>, Untrackable> {
         let Some((of, old)) = converted(self.resource, self.old, api_version)? else { return Ok(None) };
         let Some((_, new)) = converted(self.resource, self.new, api_version)? else { return Ok(None) };
         let mut change = compare(&of, &old, &new).map_err(|error| Untrackable(error.to_string()))?;

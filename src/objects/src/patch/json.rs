@@ -12,10 +12,10 @@ use crate::status::{ApiError, ApiResult};
 
 /// The operations of a patch, in order.
 #[derive(Debug, Clone)]
-pub struct Operations(Vec<Operation>);
+pub struct Operations(Vec<PatchOperation>);
 
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(super) struct PatchOperation {
     pub(super) verb: Verb,
     /// The verb as the client spelled it, if it is unknown.
     pub(super) unknown: Option<String>,
@@ -78,7 +78,7 @@ impl Operations {
             if checked {
                 check_members(n, &map, &mut complaints).map_err(|why| decoding(&why))?;
             }
-            operations.push(Operation::read(map));
+            operations.push(PatchOperation::read(map));
         }
         if operations.len() > limits::JSON_PATCH_OPERATIONS {
             let message = format!(
@@ -106,11 +106,11 @@ impl Operations {
     /// Returns the same operations with their values in the spelling of the body from which they were read.
     pub fn with_texts(&self, body: &str) -> Self {
         let mut texts = members_of_items(body, "value").into_iter();
-        let stated = |operation: &Operation| {
+        let stated = |operation: &PatchOperation| {
             let text = texts.next().flatten();
             let is_container = matches!(operation.value, Some(Value::Object(_) | Value::Array(_)));
             let text = text.filter(|_| is_container).map(|text| Value::Hole(Hole::Literal(text.into())));
-            Operation { value: text.or_else(|| operation.value.clone()), ..operation.clone() }
+            PatchOperation { value: text.or_else(|| operation.value.clone()), ..operation.clone() }
         };
         Self(self.0.iter().map(stated).collect())
     }
@@ -196,7 +196,7 @@ fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<()
     Ok(())
 }
 
-impl Operation {
+impl PatchOperation {
     fn read(mut map: Map) -> Self {
         let mut text = |key: &str| match map.remove(key) {
             Some(Value::Str(text)) => Some(text.to_string()),

@@ -2,13 +2,13 @@
 
 use flotilla_proto::value::Value;
 
-use super::json::{Operation, Verb};
+use super::json::{PatchOperation, Verb};
 use super::pointer::{PatchLocation, index};
 
 const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";
 
-impl Operation {
+impl PatchOperation {
     /// Describes why the operation does not apply to a document.
     pub(super) fn why(&self, document: &mut Value) -> String {
         let no_path = |verb: &str, why: &str| format!("{verb} operation failed to decode {why}: {MISSING}");

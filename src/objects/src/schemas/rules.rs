@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Findings, Kind, ValidatedObject, Validator, Violation};
+use flotilla_cel::schema::{Findings, ValidatedObject, Validator, Violation, ViolationKind};
 use flotilla_cel::with_room;
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{ObjectText, Value};
@@ -80,12 +80,12 @@ pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64
 impl From<Violation> for FieldError {
     fn from(violation: Violation) -> Self {
         let kind = match violation.kind {
-            Kind::Invalid => ErrorKind::Invalid,
-            Kind::Forbidden => ErrorKind::Forbidden,
-            Kind::Required => ErrorKind::Required,
-            Kind::Duplicate => ErrorKind::Duplicate,
-            Kind::NotSupported => ErrorKind::NotSupported,
-            Kind::Internal => ErrorKind::Internal,
+            ViolationKind::Invalid => ErrorKind::Invalid,
+            ViolationKind::Forbidden => ErrorKind::Forbidden,
+            ViolationKind::Required => ErrorKind::Required,
+            ViolationKind::Duplicate => ErrorKind::Duplicate,
+            ViolationKind::NotSupported => ErrorKind::NotSupported,
+            ViolationKind::Internal => ErrorKind::Internal,
         };
         Self { kind, field: violation.field, shown: violation.shown, detail: violation.detail }
     }

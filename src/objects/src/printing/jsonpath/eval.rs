@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use flotilla_proto::value::Value;
 
-use super::{Filter, Node, Path, Slice};
+use super::{Filter, Path, PathNode, Slice};
 
 /// An intermediate value: a part of the object, or a literal.
 type PathValue<'a> = Cow<'a, Value>;
@@ -51,7 +51,7 @@ fn gather<'a>(
     Ok(found)
 }
 
-impl Node {
+impl PathNode {
     fn step<'a>(&self, values: &[PathValue<'a>]) -> Result<Vec<PathValue<'a>>, Mismatch> {
         let literal = |value: Value| Ok(values.iter().map(|_| Cow::Owned(value.clone())).collect());
         match self {

@@ -42,7 +42,7 @@ fn code_point(character: char) -> String {
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
-    nodes: Vec<Node>,
+    nodes: Vec<PathNode>,
 }
 
 /// How deep filters and unions may nest.
@@ -50,7 +50,7 @@ const DEPTH_MAX: usize = 16;
 
 /// One step of a path: from the values so far to the next ones.
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum PathNode {
     /// The member of this name.
     Field(String),
     /// All members or items.
