@@ -161,26 +161,26 @@ impl ImagePolicy {
 }
 
 /// The members of an answer that matter, with their types.
-const MEMBERS: [typed::Member; 4] = [
-    typed::Member {
+const MEMBERS: [typed::TypedMember; 4] = [
+    typed::TypedMember {
         path: &["status", "allowed"],
         of: "ImageReviewStatus",
         called: "bool",
         takes: |value| value.as_bool().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "reason"],
         of: "ImageReviewStatus",
         called: "string",
         takes: |value| value.as_str().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "auditAnnotations"],
         of: "ImageReviewStatus",
         called: "map[string]string",
         takes: |value| value.as_object().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "auditAnnotations", "{}"],
         of: "ImageReviewStatus",
         called: "string",

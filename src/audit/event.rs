@@ -15,7 +15,7 @@ use flotilla_proto::{catalogue, duration, json, protobuf, yaml};
 
 use super::Audit;
 use super::destination::Later;
-use super::form::Draft;
+use super::form::EventDraft;
 use super::policy::{AuditDecision, Level, ObjectRef, Requested, Stage};
 use crate::access::User;
 use crate::limits;
@@ -41,7 +41,7 @@ pub(super) struct Answered {
 
 /// The objects that the path of a request names. Parts that the path does not name are empty.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedObjects {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) resource: String,
@@ -50,7 +50,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-impl Named {
+impl NamedObjects {
     fn of(object: ObjectRef<'_>) -> Self {
         Self {
             group: object.group.to_owned(),
@@ -90,7 +90,7 @@ pub struct Audited {
     pub(super) addresses: Vec<IpAddr>,
     pub(super) agent: String,
     /// The objects that the path names. `None` if the path names no resource.
-    pub(super) object: Option<Named>,
+    pub(super) object: Option<NamedObjects>,
     /// Whether the request is long-running.
     lasts: bool,
     /// Whether another server answers.
@@ -143,7 +143,7 @@ impl Audited {
             user: user.cloned(),
             addresses: addresses(request.headers(), request.peer_addr().map(|peer| peer.ip().to_canonical())),
             agent,
-            object: requested.object.map(Named::of),
+            object: requested.object.map(NamedObjects::of),
             lasts: lasts || user.is_none(),
             is_remote: false,
             is_broken: false,
@@ -304,7 +304,7 @@ impl Audited {
         }
         self.audit.counts.event();
         let at = if stage == Stage::RequestReceived { self.received } else { wall_clock::timestamp() };
-        let taken = self.audit.take(&Draft::new(self, stage, at));
+        let taken = self.audit.take(&EventDraft::new(self, stage, at));
         self.later.extend(taken.later);
         !taken.is_refused
     }

@@ -148,7 +148,7 @@ pub enum PolicyError {
 /// The rules. The first one that fits a request decides.
 #[derive(Debug, Default)]
 pub struct Policy {
-    rules: Vec<Rule>,
+    rules: Vec<AuditRule>,
     otherwise: AuditDecision,
 }
 
@@ -184,7 +184,7 @@ impl Policy {
         let root = FieldPath::root("rules");
         let mut rules = Vec::new();
         for (at, rule) in list(value, "rules")?.iter().enumerate() {
-            let mut rule = Rule::of(rule, &root.index(at), without_managed_fields, &mut errors)?;
+            let mut rule = AuditRule::of(rule, &root.index(at), without_managed_fields, &mut errors)?;
             rule.decision.omitted.0 |= omitted.0;
             rules.push(rule);
         }
@@ -205,7 +205,7 @@ impl Policy {
 }
 
 #[derive(Debug, Default)]
-struct Rule {
+struct AuditRule {
     decision: AuditDecision,
     users: Vec<CompactString>,
     groups: Vec<CompactString>,
@@ -222,7 +222,7 @@ struct GroupResources {
     names: Vec<CompactString>,
 }
 
-impl Rule {
+impl AuditRule {
     fn of(value: &Value, path: &FieldPath<'_>, omits_fields: bool, errors: &mut Errors) -> Result<Self, String> {
         const FIELDS: &[&str] = &[
             "level",

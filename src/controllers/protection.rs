@@ -35,7 +35,7 @@ const SETTLE: Duration = Duration::from_millis(500);
 /// Namespace and name.
 type NamespacedName = (String, String);
 
-struct Controller {
+struct ProtectionController {
     agent: Rc<Agent>,
     guard: &'static Protection,
     /// The finalizer in quotes, as it stands in the text of objects.
@@ -67,7 +67,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protectio
     let users = guard.users.iter().map(|user| agent.resource("", user.resource)).collect::<ApiResult<Vec<_>>>()?;
     let (held, queue) = (RefCell::default(), Queue::new(measured));
     let finalizer = format!("\"{}\"", guard.finalizer);
-    let controller = Controller { agent, guard, finalizer, guarded, users, held, queue };
+    let controller = ProtectionController { agent, guard, finalizer, guarded, users, held, queue };
     let table = controller.agent.registry.table(&controller.guarded);
     let tables: Vec<_> = controller.users.iter().map(|users| controller.agent.registry.table(users)).collect();
     let following = tables.iter().map(|table| follow(table, Interest::default(), |seen| controller.see_user(&seen)));
@@ -79,7 +79,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protectio
     Ok(())
 }
 
-impl Controller {
+impl ProtectionController {
     fn see(&self, seen: &Seen<'_>) {
         if let Some(object) = seen.live() {
             let has_finalizer = mentions(object, &self.finalizer);

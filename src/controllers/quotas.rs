@@ -45,7 +45,7 @@ enum QuotaItem {
     Again(String, String),
 }
 
-struct Controller {
+struct QuotaController {
     agent: Rc<Agent>,
     quotas: Arc<Served>,
     /// The resources that each quota counts, by namespace.
@@ -61,7 +61,7 @@ struct Controller {
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let quotas = agent.resource("", "resourcequotas")?;
     let table = agent.registry.table(&quotas);
-    let controller = Controller {
+    let controller = QuotaController {
         agent,
         quotas,
         counted: RefCell::default(),
@@ -77,7 +77,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-impl Controller {
+impl QuotaController {
     fn see(&self, seen: &Seen<'_>) {
         let Some(object) = seen.live().or(seen.deleted()) else { return };
         let (namespace, name) = (object.key().namespace().unwrap_or(""), object.key().name());

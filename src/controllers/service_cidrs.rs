@@ -41,7 +41,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// an address from the range.
 const GRACE: Duration = Duration::from_secs(10);
 
-struct Controller {
+struct RangeController {
     agent: Rc<Agent>,
     ranges: Arc<Served>,
     claims: Arc<Served>,
@@ -54,7 +54,7 @@ struct Controller {
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (ranges, claims) = (agent.resource(GROUP, "servicecidrs")?, agent.resource(GROUP, "ipaddresses")?);
     let (held, queue) = (RefCell::default(), Queue::new(measured));
-    let controller = Controller { agent, ranges, claims, held, queue };
+    let controller = RangeController { agent, ranges, claims, held, queue };
     let registry = &controller.agent.registry;
     let (ranges, claims) = (registry.table(&controller.ranges), registry.table(&controller.claims));
     tokio::join!(
@@ -70,7 +70,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-impl Controller {
+impl RangeController {
     fn look_at_held(&self, seen: &Seen<'_>) {
         if matches!(seen, Seen::Changed(_)) {
             self.held.borrow().iter().for_each(|name| self.queue.add_after(name.clone(), SETTLE));

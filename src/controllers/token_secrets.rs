@@ -36,7 +36,7 @@ enum TokenSecretItem {
     Account(String, String),
 }
 
-struct Controller {
+struct TokenSecretController {
     agent: Rc<Agent>,
     secrets: Arc<Served>,
     accounts: Arc<Served>,
@@ -47,7 +47,7 @@ struct Controller {
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (secrets, accounts) = (agent.resource("", "secrets")?, agent.resource("", "serviceaccounts")?);
     let queue = Queue::new(measured);
-    let controller = Controller { agent, secrets, accounts, queue };
+    let controller = TokenSecretController { agent, secrets, accounts, queue };
     let registry = &controller.agent.registry;
     let (secrets, accounts) = (registry.table(&controller.secrets), registry.table(&controller.accounts));
     tokio::join!(
@@ -71,7 +71,7 @@ pub(super) fn token_type() -> (compact_str::CompactString, compact_str::CompactS
     ("type".into(), TYPE.into())
 }
 
-impl Controller {
+impl TokenSecretController {
     fn add(&self, item: fn(String, String) -> TokenSecretItem, object: &Object) {
         let key = object.key();
         self.queue.add(item(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));

@@ -65,7 +65,7 @@ pub struct QueuePosition {
 }
 
 #[derive(Debug)]
-struct Entry<W> {
+struct QueuedRequest<W> {
     /// Later requests have larger ones.
     ticket: u64,
     /// The virtual time of its arrival: it must not start before.
@@ -75,7 +75,7 @@ struct Entry<W> {
 
 #[derive(Debug)]
 struct Queue<W> {
-    waiting: VecDeque<Entry<W>>,
+    waiting: VecDeque<QueuedRequest<W>>,
     /// Requests that got a seat through this queue and hold it.
     executing: usize,
     /// The virtual time at which the next request may start.
@@ -141,7 +141,7 @@ impl<W> Queues<W> {
         let (time, ticket) = (self.time, self.tickets);
         let empty = || Queue { waiting: VecDeque::new(), executing: 0, start: time };
         let queue = self.queues.entry(number).or_insert_with(empty);
-        queue.waiting.push_back(Entry { ticket, arrived: time, waiter });
+        queue.waiting.push_back(QueuedRequest { ticket, arrived: time, waiter });
         queue.bound();
         self.tickets += 1;
         self.waiting += 1;

@@ -153,7 +153,7 @@ fn html(code: StatusCode) -> HttpResponseBuilder {
 }
 
 /// A stream of events that keeps a page up to date.
-struct Stream {
+struct EventStream {
     gateway: web::Data<Gateway>,
     before: Option<Overview>,
     ticks: Interval,
@@ -175,7 +175,7 @@ fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpRespon
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The stream ends before the request is broken off, so that the browser sees a complete answer.
     let ends = caller.ends.and_then(|ends| ends.checked_sub(limits::CONSOLE_INTERVAL));
-    let stream = Stream { gateway: gateway.clone(), before: None, ticks, ends, _permit: permit };
+    let stream = EventStream { gateway: gateway.clone(), before: None, ticks, ends, _permit: permit };
     let mut response = HttpResponse::Ok();
     for header in console::headers() {
         response.insert_header(header);
@@ -185,7 +185,7 @@ fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpRespon
 }
 
 /// Returns the next event. `None` when the stream ends or the server stops.
-async fn next(mut stream: Stream) -> Option<(Result<Bytes, actix_web::Error>, Stream)> {
+async fn next(mut stream: EventStream) -> Option<(Result<Bytes, actix_web::Error>, EventStream)> {
     let stopping = stream.gateway.streams.clone().begun();
     tokio::select! {
         _ = stream.ticks.tick() => {}

@@ -103,14 +103,14 @@ pub struct Gateway {
     /// Tasks that follow roles and bindings, custom resources, policies and webhooks, and other servers, and that
     /// search for unreadable objects.
     #[expect(dead_code, reason = "they work until they are dropped")]
-    following: Vec<Following>,
+    following: Vec<AbortedOnDrop>,
 }
 
 /// A task that ends when this is dropped.
 #[derive(Debug)]
-struct Following(JoinHandle<()>);
+struct AbortedOnDrop(JoinHandle<()>);
 
-impl Drop for Following {
+impl Drop for AbortedOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -182,7 +182,7 @@ impl Gateway {
             registry,
             aggregation,
             authenticator: Arc::clone(&boot.authenticator),
-            following: following.into_iter().map(Following).collect(),
+            following: following.into_iter().map(AbortedOnDrop).collect(),
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             jwks_uri: boot

@@ -11,18 +11,18 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// The form of a value.
 #[derive(Debug, Clone, Copy)]
-pub enum Form {
+pub enum DocumentForm {
     /// A text.
     Text,
     /// A boolean.
     Bool,
     /// A list.
-    List(&'static Form),
+    List(&'static DocumentForm),
     /// An object: the name of its type, and its fields.
-    Object(&'static str, &'static [(&'static str, Form)]),
+    Object(&'static str, &'static [(&'static str, DocumentForm)]),
 }
 
-impl Form {
+impl DocumentForm {
     /// Returns Go's name for the type.
     fn called(self) -> String {
         match self {
@@ -46,7 +46,7 @@ struct DocumentPosition {
 ///
 /// # Errors
 /// The document is not of this kind and version, or not valid. The error is in the words of Kubernetes.
-pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Value, String> {
+pub fn read(text: &str, kind: &str, versions: &[&str], form: DocumentForm) -> Result<Value, String> {
     let parsed = yaml::parse(text.as_bytes()).map_err(|error| error.to_string())?.value;
     let (version, stated) = (parsed.str_at(&["apiVersion"]), parsed.str_at(&["kind"]));
     if stated.is_empty() {
@@ -67,17 +67,22 @@ pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Val
     }
 }
 
-fn check(value: &Value, form: Form, position: &DocumentPosition, unknown: &mut Vec<String>) -> Result<(), String> {
+fn check(
+    value: &Value,
+    form: DocumentForm,
+    position: &DocumentPosition,
+    unknown: &mut Vec<String>,
+) -> Result<(), String> {
     let wrong = || {
         let (kind, member) = (kind(value), &position.member);
         Err(format!("json: cannot unmarshal {kind} into Go struct field {member} of type {}", form.called()))
     };
     match form {
         _ if value.is_null() => Ok(()),
-        Form::Text if value.as_str().is_none() => wrong(),
-        Form::Bool if value.as_bool().is_none() => wrong(),
-        Form::Text | Form::Bool => Ok(()),
-        Form::List(of) => {
+        DocumentForm::Text if value.as_str().is_none() => wrong(),
+        DocumentForm::Bool if value.as_bool().is_none() => wrong(),
+        DocumentForm::Text | DocumentForm::Bool => Ok(()),
+        DocumentForm::List(of) => {
             let Some(items) = value.as_array() else { return wrong() };
             items.iter().enumerate().try_for_each(|(at, item)| {
                 let position =
@@ -85,7 +90,7 @@ fn check(value: &Value, form: Form, position: &DocumentPosition, unknown: &mut V
                 check(item, *of, &position, unknown)
             })
         }
-        Form::Object(of, fields) => {
+        DocumentForm::Object(of, fields) => {
             let Some(members) = value.as_object() else { return wrong() };
             let above = position.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
             let is_root = position.path.is_empty();
@@ -111,8 +116,13 @@ mod tests {
 
     #[test]
     fn documents_are_read_strictly() {
-        const FORM: Form =
-            Form::Object("X", &[("is", Form::Bool), ("all", Form::List(&Form::Object("Y", &[("a", Form::Text)])))]);
+        const FORM: DocumentForm = DocumentForm::Object(
+            "X",
+            &[
+                ("is", DocumentForm::Bool),
+                ("all", DocumentForm::List(&DocumentForm::Object("Y", &[("a", DocumentForm::Text)]))),
+            ],
+        );
         let read = |text: &str| read(text, "X", &["g/v1"], FORM).map(|_| ());
         assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: b}], is: true}"), Ok(()));
         let unknown = "strict decoding error: unknown field \"all[0].b\", unknown field \"c\"";

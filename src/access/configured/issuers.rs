@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flotilla_proto::value::Value;
 
-use super::document::{self, Form};
+use super::document::{self, DocumentForm};
 use super::jwt;
 use super::reload::FollowedFile;
 use crate::access::authenticator::Anonymous;
@@ -25,10 +25,13 @@ const ISSUERS_MAX: usize = 64;
 /// The shortest pause before a new issuer is asked for its keys again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-const CONDITION: Form = Form::Object("AnonymousAuthCondition", &[("path", Form::Text)]);
-const ANONYMOUS: Form =
-    Form::Object("AnonymousAuthConfig", &[("enabled", Form::Bool), ("conditions", Form::List(&CONDITION))]);
-const FORM: Form = Form::Object(KIND, &[("jwt", Form::List(&jwt::FORM)), ("anonymous", ANONYMOUS)]);
+const CONDITION: DocumentForm = DocumentForm::Object("AnonymousAuthCondition", &[("path", DocumentForm::Text)]);
+const ANONYMOUS: DocumentForm = DocumentForm::Object(
+    "AnonymousAuthConfig",
+    &[("enabled", DocumentForm::Bool), ("conditions", DocumentForm::List(&CONDITION))],
+);
+const FORM: DocumentForm =
+    DocumentForm::Object(KIND, &[("jwt", DocumentForm::List(&jwt::FORM)), ("anonymous", ANONYMOUS)]);
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

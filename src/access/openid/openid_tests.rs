@@ -174,7 +174,7 @@ fn expressions_make_the_user() {
     settings.groups = Some(Mapping::Expression(of_claims("claims.groups")));
     settings.uid = Some(claim("team", ""));
     settings.extra = vec![("example.org/n".into(), of_claims("claims.?nick.orValue('')"))];
-    let rule = |text: &str, subject| Rule {
+    let rule = |text: &str, subject| ValidationRule {
         expression: Expression::compile(text, subject, true).unwrap(),
         message: "not so".into(),
     };

@@ -14,12 +14,12 @@ use crate::access::user::User;
 pub struct RbacScope {
     roles: HashMap<CompactString, Arc<[Rule]>>,
     bindings: HashMap<CompactString, Arc<Binding>>,
-    users: Named,
-    groups: Named,
+    users: BindingsByName,
+    groups: BindingsByName,
 }
 
 /// Bindings by the name of a user or group, each list in the order of the bindings' names.
-type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
+type BindingsByName = HashMap<CompactString, Vec<Arc<Binding>>>;
 
 impl RbacScope {
     /// Returns the rules of a role. `None` if the role does not exist.
@@ -82,7 +82,7 @@ impl RbacScope {
         self.bindings.keys()
     }
 
-    fn list<'w>(&mut self, grantee: &'w Grantee) -> (&mut Named, &'w CompactString) {
+    fn list<'w>(&mut self, grantee: &'w Grantee) -> (&mut BindingsByName, &'w CompactString) {
         match grantee {
             Grantee::User(name) => (&mut self.users, name),
             Grantee::Group(name) => (&mut self.groups, name),

@@ -25,7 +25,7 @@ pub enum Failure {
 
 /// The outcome of calling a webhook.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum WebhookOutcome {
     /// The write may go on unchanged.
     Allowed,
     /// The write may go on with this object, which is not decoded yet. The bytes are the patch that made it.
@@ -61,7 +61,7 @@ impl Webhook {
         request: &ReviewRequest<'_>,
         left: Option<Duration>,
         notices: &mut Notices,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<WebhookOutcome> {
         let began = Instant::now();
         let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|response| {
             response.warnings.iter().for_each(|text| notices.warn(text.clone()));
@@ -69,15 +69,16 @@ impl Webhook {
                 notices.annotate(format!("{}/{key}", self.name), value.clone());
             }
             match response.allowed {
-                true => patched(&self.name, &response, request.object)
-                    .map(|patched| patched.map_or(Answer::Allowed, |object| Answer::Patched(object, response.patch))),
+                true => patched(&self.name, &response, request.object).map(|patched| {
+                    patched.map_or(WebhookOutcome::Allowed, |object| WebhookOutcome::Patched(object, response.patch))
+                }),
                 false => Err(Failure::Refused(response.refusal(&self.name))),
             }
         });
         self.measure(registry, request.operation, began.elapsed(), judged.as_ref().err());
         match judged {
             Ok(answer) => Ok(answer),
-            Err(failure) => self.apply_failure_policy(registry, failure).map(|()| Answer::Ignored),
+            Err(failure) => self.apply_failure_policy(registry, failure).map(|()| WebhookOutcome::Ignored),
         }
     }
 

@@ -14,7 +14,7 @@ mod review;
 mod review_response;
 mod webhook;
 
-pub use call::{Answer, Failure};
+pub use call::{Failure, WebhookOutcome};
 pub use patch::patched;
 pub use plugin::{MUTATING, VALIDATING, Webhooks};
 pub use registered::RegisteredWebhook;

@@ -6,7 +6,7 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
 use crate::status::{ApiError, Details};
-use crate::webhooks::typed::{self, Member};
+use crate::webhooks::typed::{self, TypedMember};
 
 /// Why an answer is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Unread {
 }
 
 /// The types that members of a review must have.
-const MEMBERS: &[Member] = &[
+const MEMBERS: &[TypedMember] = &[
     of_response(&["response"], "AdmissionReview", "v1.AdmissionResponse", is_object),
     of_response(&["response", "uid"], "AdmissionResponse", "types.UID", is_text),
     of_response(&["response", "allowed"], "AdmissionResponse", "bool", is_switch),
@@ -50,8 +50,8 @@ const fn of_response(
     of: &'static str,
     called: &'static str,
     takes: fn(&Value) -> bool,
-) -> Member {
-    Member { path, of, called, takes }
+) -> TypedMember {
+    TypedMember { path, of, called, takes }
 }
 
 fn is_object(value: &Value) -> bool {

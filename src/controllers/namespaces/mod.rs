@@ -40,7 +40,7 @@ const LAST_SWEEP: Duration = Duration::from_secs(40);
 /// Longest time between two checks of the remaining content.
 const RECHECK: Duration = Duration::from_secs(15);
 
-struct Controller {
+struct NamespaceController {
     agent: Rc<Agent>,
     namespaces: Arc<Served>,
     queue: Rc<Queue<String>>,
@@ -62,7 +62,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
     let table = agent.registry.table(&namespaces);
     let queue = Queue::new(measured);
-    let controller = Controller {
+    let controller = NamespaceController {
         agent,
         namespaces,
         queue: Rc::new(queue),
@@ -88,7 +88,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-impl Controller {
+impl NamespaceController {
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
         if let Some(watcher) = self.watchers.borrow_mut().remove(&name) {
             watcher.abort();
@@ -166,7 +166,7 @@ impl Controller {
     }
 }
 
-impl Drop for Controller {
+impl Drop for NamespaceController {
     fn drop(&mut self) {
         self.watchers.borrow().values().for_each(JoinHandle::abort);
     }
