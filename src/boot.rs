@@ -29,9 +29,10 @@ use crate::embedded::TextError;
 use crate::flag_files::FlagFiles;
 use crate::limits;
 use crate::outbound::Outbound;
-use crate::pki::{PeerPki, Pki, PkiError, PkiOptions, RENEWAL_CHECK_INTERVAL};
+use crate::pki::{PeerPki, Pki, PkiError, PkiOptions};
 use crate::prometheus::Meter;
 use crate::status::ApiError;
+use crate::tasks;
 use crate::transport::{self, Connections};
 use crate::version;
 use crate::watchdog::{self, Watchdog};
@@ -242,12 +243,14 @@ impl Boot {
     {
         let proxy = self.authenticator.proxy().cloned();
         let tls = self.pki.server_config(proxy.as_ref().map(|proxy| proxy.roots()), &self.config)?;
-        let renewal = actix_web::rt::spawn(renew(Arc::clone(&self.pki), self.peers.clone()));
-        let authorizer = self.authorizer.clone();
-        let authorizing = actix_web::rt::spawn(self.authorizers.follow(move |chain| authorizer.replace(chain)));
-        let authenticating = actix_web::rt::spawn(self.authentication.follow());
-        let issuers = Arc::clone(self.authenticator.issuers());
-        let following = actix_web::rt::spawn(async move { issuers.follow().await });
+        let (pki, peers) = (Arc::clone(&self.pki), self.peers.clone());
+        let (authorizer, issuers) = (self.authorizer.clone(), Arc::clone(self.authenticator.issuers()));
+        let background = [
+            tasks::service("certificates", async move || renew(&pki, peers.as_ref()).await),
+            tasks::owned("authorizers", self.authorizers.follow(move |chain| authorizer.replace(chain))),
+            tasks::owned("authentication", self.authentication.follow()),
+            tasks::service("issuers", async move || issuers.follow().await),
+        ];
         let drain = self.drain.clone();
         let identify = connection::identify(self.pki.client_roots(), proxy);
         let workers = self.config.worker_count();
@@ -256,17 +259,14 @@ impl Boot {
         let server = server.map_err(BootError::Http)?;
         let (handle, grace) = (server.handle(), self.config.shutdown_grace());
         let store = self.store.clone();
-        let stopping = actix_web::rt::spawn(async move {
+        let stopping = tasks::owned("stopping", async move {
             drain.begun().await;
             store.step_down().await; // requests that come meanwhile are passed to the next leader
             transport::stop(&handle, &connections, is_idle, grace).await;
         });
         let served = server.await.map_err(BootError::Http);
-        stopping.abort();
-        renewal.abort();
-        authorizing.abort();
-        authenticating.abort();
-        following.abort();
+        drop(stopping);
+        drop(background);
         self.store.shutdown().await;
         served
     }
@@ -347,12 +347,12 @@ fn server_url(config: &Config, address: SocketAddr) -> String {
 }
 
 /// Renews certificates when they are due, for ever. Checks them at a fixed interval.
-async fn renew(pki: Arc<Pki>, peers: Option<Arc<PeerPki>>) {
+async fn renew(pki: &Arc<Pki>, peers: Option<&Arc<PeerPki>>) {
     loop {
-        actix_web::rt::time::sleep(RENEWAL_CHECK_INTERVAL).await;
-        let (pki, peers) = (Arc::clone(&pki), peers.clone());
+        actix_web::rt::time::sleep(limits::RENEWAL_CHECK_INTERVAL).await;
+        let (pki, peers) = (Arc::clone(pki), peers.cloned());
         let refresh = move || pki.refresh().and_then(|()| peers.map_or(Ok(()), |peers| peers.refresh()));
-        match actix_web::rt::task::spawn_blocking(refresh).await {
+        match tasks::blocking(refresh).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(%error, "cannot renew certificates"),
             Err(error) => tracing::error!(%error, "the renewal of certificates failed"),

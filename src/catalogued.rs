@@ -3,6 +3,8 @@
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Kind, Ref, Resource};
 
+use crate::kinds;
+
 /// Tables that admission of other objects reads. These reads must be current, and a member catches up only with the
 /// group `default` and the object's own group, so these tables always stay in `default`. A test of `admission::lookup`
 /// compares the list with what the code reads.
@@ -24,18 +26,10 @@ pub const CONSULTED: [&str; 15] = [
     "storage.k8s.io/storageclasses",
 ];
 
-/// Resources whose objects are stored as another kind: served (group, version, resource), stored (group, version,
-/// kind).
-const STORED_ELSEWHERE: &[([&str; 3], [&str; 3])] = &[
-    (["autoscaling", "v1", "horizontalpodautoscalers"], ["autoscaling", "v2", "HorizontalPodAutoscaler"]),
-    (["events.k8s.io", "v1", "events"], ["", "v1", "Event"]),
-];
-
 /// Returns the kind in which the objects of a resource are stored.
 pub fn stored_kind(resource: &'static Resource) -> Ref<Kind> {
-    let own = [&*resource.group, &*resource.version, &*resource.name];
-    let elsewhere = STORED_ELSEWHERE.iter().find(|(served, _)| *served == own);
-    match elsewhere.and_then(|(_, [group, version, kind])| catalogue::kind(group, version, kind)) {
+    let stored = kinds::strategy(&resource.group, &resource.name).stored_as;
+    match stored.and_then(|(group, version, kind)| catalogue::kind(group, version, kind)) {
         Some(kind) => Ref::Static(kind),
         None => resource.kind.clone(),
     }

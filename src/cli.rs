@@ -25,7 +25,8 @@ use flotilla::gateway::Gateway;
 use flotilla::moving::{Export, Import};
 use flotilla::overview::{Doctor, Status, Top, WarningRecorder};
 use flotilla::parent::Parent;
-use flotilla::version;
+use flotilla::terminal::report;
+use flotilla::{tasks, version};
 
 /// Exit code for a server that could not start, or failed.
 const FAILED: u8 = 1;
@@ -174,7 +175,7 @@ pub fn run() -> ExitCode {
         (Command::Import(import), _) => end(import.run()),
         (Command::Export(export), _) => end(export.run()),
         _ => {
-            println!("{}", version::GIT_VERSION);
+            report(version::GIT_VERSION);
             ExitCode::SUCCESS
         }
     }
@@ -234,7 +235,7 @@ async fn serve(config: Config) -> Result<(), BootError> {
     let (begin, drain) = Drain::new();
     let parent = config.end_with_parent.then(Parent::find).transpose().map_err(BootError::Parent)?;
     let signals = Signals::new(parent).map_err(BootError::Signals)?;
-    actix_web::rt::spawn(signals.drive(begin, config.shutdown_delay()));
+    tasks::detached_here("signals", signals.drive(begin, config.shutdown_delay()));
     let boot = Boot::open(config, drain).await?;
     let gateway = Gateway::start(&boot).await?;
     boot.announce();

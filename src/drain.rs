@@ -1,5 +1,6 @@
 //! Signals the stop of a server: first it is announced, then it begins, and watches and streams end.
 
+use crate::tasks;
 use flotilla_cluster::Standing;
 use tokio::sync::watch;
 
@@ -41,7 +42,7 @@ impl Drain {
     pub fn or_removed(&self, mut standing: watch::Receiver<Standing>) -> Self {
         let (begin, either) = watch::channel(*self.0.borrow());
         let mut stage = self.0.clone();
-        actix_web::rt::spawn(async move {
+        tasks::detached_here("drain", async move {
             // A member of a cluster of one gets no news of its standing: the sender may be gone.
             let mut follows = true;
             loop {

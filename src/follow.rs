@@ -1,15 +1,11 @@
 //! Follows a table: its present objects, then every change.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Change, Compacted, Interest, Object, Revision, Scope, Selection, Table};
 
-use crate::limits::WATCH_BATCH_EVENTS;
+use crate::limits::{FOLLOW_PAUSE, WATCH_BATCH_EVENTS};
 use crate::scan::scan;
-
-/// Pause before a follower that lost its position lists the table again.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The steps that a follower sees, in this order: the beginning of a list, its objects, its end, changes. If the
 /// follower falls behind the history window, the list begins again.
@@ -52,7 +48,7 @@ pub async fn follow(table: &Arc<Table>, interest: Interest, mut see: impl FnMut(
             Err(compacted) => compacted,
         };
         tracing::debug!(table = %table.id(), floor = %lost.floor, "a follower lists the table again");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(FOLLOW_PAUSE).await;
     }
 }
 

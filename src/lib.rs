@@ -9,6 +9,7 @@
 //! The modules of [`flotilla_objects`] lie below all of them, in a crate of their own: an edit of a kind is tested
 //! without building the server.
 //!
+//! - Bounds: `limits`
 //! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
 //!   `embedded`, `large_pages`, `parent`, `terminal`
 //! - Configuration: `config`, `pki`
@@ -26,6 +27,7 @@
 //!   `watchdog`, `boot`, `controllers`, `moving`
 //! - HTTP: `gateway`
 //! - Other ways to start the server: `etcd`, `kube_apiserver`
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block"))]
 
 pub mod access;
 pub mod administration;
@@ -54,6 +56,7 @@ pub mod follow;
 pub mod gateway;
 pub mod kube_apiserver;
 pub mod large_pages;
+pub mod limits;
 pub mod metrics;
 pub mod moving;
 pub mod openapi;
@@ -83,6 +86,7 @@ pub mod watch;
 pub mod watchdog;
 pub mod webhooks;
 
+pub use flotilla_cluster::tasks;
 pub use flotilla_objects::{
-    api_version, expressions, field, fieldmanager, kinds, limits, patch, printing, rules, schemas, status,
+    api_version, expressions, field, fieldmanager, kinds, patch, printing, rules, schemas, status,
 };

@@ -5,13 +5,11 @@
 //! has ended, for whatever reason.
 
 use std::io;
-use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use tokio::net::unix::pipe::Receiver;
 
-/// How long to wait if the descriptor is readable although the process still runs.
-const PAUSE: Duration = Duration::from_millis(100);
+use crate::limits;
 
 /// The parent process.
 #[derive(Debug)]
@@ -53,7 +51,7 @@ impl Parent {
             if getppid() != Some(self.id) {
                 return Ok(());
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(limits::PARENT_PAUSE).await;
         }
     }
 }

@@ -125,12 +125,7 @@ pub fn rows(served: &Served) -> &dyn printing::Rows {
 /// Returns the printer of the table rows of a built-in resource. Returns `None` if the resource has no columns of its
 /// own.
 pub fn builtin_rows(served: &Served) -> Option<&'static printing::Printer> {
-    let (group, name) = (served.group(), &*served.resource.name);
-    if served.kind().name == "Scale" {
-        printing::subresource_printer(group, name, "scale")
-    } else {
-        printing::printer(group, name)
-    }
+    served.strategy.printer.as_ref()
 }
 
 /// Decodes an object in the version of the request.

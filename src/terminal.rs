@@ -1,5 +1,6 @@
-//! Output of commands.
+//! Output of commands: nothing else writes to standard output.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 /// Writes to standard output. Returns `false` if the reader has closed its end, as `head` does. The command then ends
@@ -13,4 +14,10 @@ pub fn print(text: &str) -> io::Result<bool> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true),
     }
+}
+
+/// Writes what a command has done, as a line. The command has done it even if nobody reads the line, so that a failure
+/// to write it is no failure of the command.
+pub fn report(line: impl Display) {
+    let _ = print(&format!("{line}\n"));
 }

@@ -6,7 +6,7 @@
 //! ([`skip_unreadable`]).
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flotilla_cluster::Object;
 use flotilla_objects::api_version;
@@ -144,12 +144,11 @@ struct UnreadableCounts {
 
 impl UnreadableCounts {
     fn add(&mut self, object: &Object, why: &json::Error) {
-        const MINUTE: Duration = Duration::from_secs(60);
         let of = resource(object);
         if self.counts.len() < limits::UNREADABLE_KINDS || self.counts.contains_key(&of) {
             *self.counts.entry(of).or_default() += 1;
         }
-        if self.since.is_none_or(|since| since.elapsed() > MINUTE) {
+        if self.since.is_none_or(|since| since.elapsed() > limits::UNREADABLE_LINES_INTERVAL) {
             (self.since, self.lines) = (Some(Instant::now()), 0);
         }
         self.lines += 1;

@@ -1,4 +1,5 @@
-//! Tests of the source files: lengths of files, functions and lines, names of types, and whether every limit is used.
+//! Tests of the source files: lengths of files, functions and lines, names of types, whether every limit is used, and
+//! whether bounds stand among the limits.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +25,64 @@ const VAGUE_TYPE_NAMES: [&str; 11] =
     ["Attempt", "Found", "Part", "Place", "Places", "Reader", "Step", "Target", "Verdict", "Work", "Writer"];
 /// Marks of unfinished work.
 const LEFTOVERS: [&str; 5] = ["dbg!(", "todo!(", "unimplemented!(", concat!("FIX", "ME"), concat!("TO", "DO")];
+/// Endings of the names of numbers that bound something.
+const BOUND_ENDINGS: [&str; 21] = [
+    "ATTEMPTS",
+    "CONCURRENT",
+    "RETRIES",
+    "WORKERS",
+    "_ASKED",
+    "_BYTES",
+    "_CAPACITY",
+    "_CHARACTERS",
+    "_CHUNK",
+    "_DEPTH",
+    "_ENTRIES",
+    "_INTERVAL",
+    "_ITEMS",
+    "_LEVELS",
+    "_LIMIT",
+    "_MAX",
+    "_SECONDS",
+    "_SHOWN",
+    "_SIZE",
+    "_TIMEOUT",
+    "_TRIES",
+];
+/// Types of numbers.
+const INTEGERS: [&str; 12] = ["u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize"];
+/// Files and folders with numbers that may stand outside of limits. The module page of `src/limits` says which may.
+const ELSEWHERE: [&str; 22] = [
+    // Fields of the API: lengths of names and ranges of values that Kubernetes validates.
+    "src/objects/src/fieldmanager",
+    "src/objects/src/kinds",
+    "src/objects/src/rules",
+    "proto/src/names.rs",
+    // What the cells of a Table show.
+    "src/objects/src/printing",
+    // Defaults of flags.
+    "src/config",
+    // Kubernetes' cost model: the sizes that it assumes of what a schema leaves open, and of attributes of devices.
+    "src/cel/src/device.rs",
+    "src/cel/src/schema/declared.rs",
+    // Formats: sizes of headers and of other parts.
+    "cluster/src/chunk.rs",
+    "cluster/src/disk/file_key.rs",
+    "cluster/src/peer/frame.rs",
+    "proto/src/protobuf/scalar.rs",
+    "src/etcd_snapshot",
+    // Sizes of keys, nonces, digests, serial numbers and secrets.
+    "src/console/links.rs",
+    "src/custom/resource.rs",
+    "src/encryption",
+    "src/pki/requested.rs",
+    // Ranges of types: of Go's durations and times, of exact numbers, and of Unicode.
+    "proto/src/duration.rs",
+    "proto/src/quantity/parse.rs",
+    "src/cel/src/value/time.rs",
+    "src/golang/src/regexp/escape.rs",
+    "src/objects/src/expressions/objects.rs",
+];
 
 struct Source {
     path: PathBuf,
@@ -34,6 +93,26 @@ impl Source {
     fn is_test(&self) -> bool {
         let name = self.path.to_string_lossy();
         name.ends_with("_tests.rs") || name.contains("/tests/") || name.ends_with("/tests.rs")
+    }
+
+    /// Returns whether the file is a module `limits` or a part of one.
+    fn is_of_limits(&self) -> bool {
+        self.path.ends_with("src/limits.rs") || self.path.parent().is_some_and(|folder| folder.ends_with("src/limits"))
+    }
+
+    /// Returns the lines before the tests in the file.
+    fn tested(&self) -> &str {
+        self.text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+    }
+
+    /// Returns the paths, without their ending, of the modules that the file declares for tests only.
+    fn modules_of_tests(&self) -> impl Iterator<Item = PathBuf> {
+        let is_root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| self.path.ends_with(name));
+        let folder = if is_root { self.path.parent().unwrap().to_owned() } else { self.path.with_extension("") };
+        let items = self.text.split("#[cfg(test)]\n").skip(1);
+        let declared = items.filter_map(|rest| rest.lines().find(|line| !line.starts_with("#[")));
+        let names = declared.filter_map(|line| line.split_once("mod ")?.1.strip_suffix(';'));
+        names.map(move |name| folder.join(name))
     }
 }
 
@@ -176,9 +255,7 @@ fn a_type_name_has_one_meaning() {
 fn every_limit_is_used() {
     let sources = sources();
     let mut complaints = Vec::new();
-    let of_limits =
-        |path: &Path| path.ends_with("src/limits.rs") || path.parent().is_some_and(|dir| dir.ends_with("src/limits"));
-    for limits in sources.iter().filter(|source| of_limits(&source.path)) {
+    for limits in sources.iter().filter(|source| source.is_of_limits()) {
         let names = limits.text.lines().filter_map(|line| line.strip_prefix("pub const ")?.split(':').next());
         for name in names {
             let used = |source: &Source| source.path != limits.path && source.text.contains(name);
@@ -189,4 +266,88 @@ fn every_limit_is_used() {
         }
     }
     complain(&complaints);
+}
+
+/// Returns what follows the visibility of an item.
+fn item(line: &str) -> &str {
+    match line.trim_start().strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ").map_or(rest, |(_, item)| item),
+        Some(rest) => rest.trim_start(),
+        None => line.trim_start(),
+    }
+}
+
+/// Returns what follows the keyword of a constant. `None` if the line does not begin one.
+fn constant(line: &str) -> Option<&str> {
+    item(line).strip_prefix("const ").filter(|rest| !rest.starts_with("fn "))
+}
+
+/// Returns the name of the bound that the line declares: of a time span, or of a number whose name sounds like a bound.
+fn bound(line: &str) -> Option<&str> {
+    let (name, rest) = constant(line)?.split_once(": ")?;
+    let kind = rest.split(" =").next()?;
+    let is_number = INTEGERS.contains(&kind) && BOUND_ENDINGS.iter().any(|ending| name.ends_with(ending));
+    (is_number || kind.contains("Duration")).then_some(name)
+}
+
+/// Returns whether the line has a time span other than nothing and one unit.
+fn has_time_span(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    let spans = code.split("Duration::from_").skip(1).filter_map(|rest| rest.split_once('(')?.1.split(')').next());
+    spans.into_iter().any(|span| {
+        let is_literal = span.starts_with(|letter: char| letter.is_ascii_digit());
+        is_literal && !["0", "1"].contains(&span) && !span.contains(|letter: char| letter.is_ascii_alphabetic())
+    })
+}
+
+/// Returns the bounds that the text has outside of modules `limits`: names of constants, and lines with time spans.
+fn bounds(text: &str) -> Vec<&str> {
+    let (mut found, mut is_constant) = (Vec::new(), false);
+    for line in text.lines() {
+        is_constant |= constant(line).is_some() || item(line).starts_with("static ");
+        found.extend(bound(line));
+        if !is_constant && has_time_span(line) {
+            found.push(line.trim());
+        }
+        is_constant &= !line.ends_with(';');
+    }
+    found
+}
+
+#[test]
+fn bounds_stand_in_limits() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = sources();
+    let of_tests: Vec<PathBuf> = sources.iter().flat_map(Source::modules_of_tests).collect();
+    let is_of_tests = |source: &Source| {
+        source.is_test() || of_tests.iter().any(|module| source.path.with_extension("").starts_with(module))
+    };
+    let is_elsewhere = |source: &Source| ELSEWHERE.iter().any(|path| source.path.starts_with(root.join(path)));
+    let counts = |source: &Source| {
+        let is_inside = ["src", "cluster/src", "proto/src"].iter().any(|part| source.path.starts_with(root.join(part)));
+        is_inside && !source.is_of_limits() && !is_of_tests(source)
+    };
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| counts(source) && !is_elsewhere(source)) {
+        for bound in bounds(source.tested()) {
+            complaints.push(format!("{} has a bound outside of limits: {bound}", source.path.display()));
+        }
+    }
+    for path in ELSEWHERE {
+        let of_path = sources.iter().filter(|source| source.path.starts_with(root.join(path)) && counts(source));
+        if of_path.flat_map(|source| bounds(source.tested())).next().is_none() {
+            complaints.push(format!("{path} needs no exception"));
+        }
+    }
+    complain(&complaints);
+}
+
+#[test]
+fn bounds_are_found() {
+    let of_constants = "const PAUSE: Duration = X;\npub(super) const KEYS_MAX: u64 = 3;\n    pub const NAME: u8 = 1;";
+    assert_eq!(bounds(of_constants), ["PAUSE", "KEYS_MAX"]);
+    assert_eq!(bounds("sleep(Duration::from_millis(4 * 3_600));"), ["sleep(Duration::from_millis(4 * 3_600));"]);
+    assert!(bounds("const fn new(lifetime: Duration) {").is_empty());
+    assert!(bounds("const A: Span = Span {\n    lasts: Duration::from_secs(5),\n};").is_empty());
+    assert!(bounds("a(Duration::from_secs(1), Duration::from_secs(seconds), Duration::from_secs(0));").is_empty());
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::future::{self, LocalBoxFuture};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::chance;
@@ -21,24 +20,24 @@ use crate::machine::Machine;
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Network, Peers, Transport, TransportOptions};
 use crate::raft::{Node, StateMachine};
-use crate::replica::alone;
-use crate::replica::balance;
-use crate::replica::dividing;
 use crate::replica::exchange::Exchange;
-use crate::replica::formation;
+use crate::replica::forming::alone;
+use crate::replica::forming::formation;
+use crate::replica::forming::identity::{FORFEITED, Identity, IdentityFile, SINGLE_NAME};
 use crate::replica::groups::Groups;
-use crate::replica::identity::{FORFEITED, Identity, IdentityFile, SINGLE_NAME};
-use crate::replica::mapping;
-use crate::replica::placement::Placement;
-use crate::replica::pulse;
-use crate::replica::room;
+use crate::replica::leading::balance;
+use crate::replica::leading::placement::Placement;
+use crate::replica::leading::room;
+use crate::replica::liveness::pulse;
+use crate::replica::liveness::succession;
 use crate::replica::running::Running;
+use crate::replica::sharding::dividing;
+use crate::replica::sharding::mapping;
 use crate::replica::standing::{self, Standing};
 use crate::replica::starter::{Failure, Starter, open_machine, renew_snapshots};
-use crate::replica::succession;
 use crate::roster::Replica;
 use crate::shard_map::{DEFAULT_GROUP, ShardMap, number_of_group};
-use crate::task::Task;
+use crate::tasks::{self, Task};
 use crate::wal::{self, Announced, Announcer, Recovered, Wal, WalError, WalOptions};
 use crate::{Founder, Membership, OpenError, Options};
 
@@ -57,17 +56,19 @@ pub(crate) async fn run(
     };
     let groups = running.groups.clone();
     let wal = running.wal.clone();
-    actix::spawn(close_on_demand(tables.clone()));
-    let background_task = options.background_task.as_ref().map(|background_task| actix::spawn(background_task()));
+    tasks::detached_here("closing", close_on_demand(tables.clone()));
+    let background_task = options.background_task.as_ref();
+    let background_task = background_task.map(|background_task| tasks::owned("background", background_task()));
     // Revisions that clients saw before the last stop must become visible again soon, even if no reader asks a group to
     // close.
     tables.demand();
     let placement = running.placement.clone();
-    let succession = running
-        .peers
-        .clone()
-        .map(|peers| actix::spawn(succession::succeed(placement.clone(), peers, machine.network.clone())));
-    let joining = actix::spawn(joining);
+    let succession = running.peers.clone().map(|peers| {
+        let (placement, network) = (placement.clone(), machine.network.clone());
+        let succeed = async move || succession::succeed(placement.clone(), peers.clone(), network.clone()).await;
+        tasks::service("succession", succeed)
+    });
+    let joining = tasks::owned("joining", joining);
     if started.send(Ok(running)).is_ok() {
         tokio::select! {
             biased;
@@ -76,15 +77,10 @@ pub(crate) async fn run(
             _ = stopped => {}
         }
     }
-    joining.abort();
-    background_task.iter().for_each(JoinHandle::abort);
-    drop(tasks);
-    if let Some(succession) = succession {
-        succession.abort();
-    }
+    drop((joining, background_task, tasks, succession));
     let nodes = groups.nodes();
     // Leaders hand over their leadership, so that writes need not wait for an election.
-    future::join_all(nodes.iter().map(Node::give_up_leadership)).await;
+    future::join_all(nodes.iter().map(|node| node.leadership().give_up())).await;
     // A group that waits for room on the disk ends only when the log is closed, so this wait is bounded.
     let _ = tokio::time::timeout(STOP_WAIT, future::join_all(nodes.iter().map(Node::shutdown))).await;
     if let Some(transport) = transport {
@@ -147,15 +143,10 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     start_groups(&starter).await?;
     local.describe(&starter.groups).await?;
     if let Some(peers) = &starter.peers {
-        actix::spawn(pulse::keep(placement.clone(), peers.clone(), peer_view));
+        tasks::detached_here("pulse", pulse::keep(placement.clone(), peers.clone(), peer_view));
     }
     let starter = Rc::new(starter);
-    let tasks = [
-        Task::spawn(mapping::follow(starter.clone())),
-        Task::spawn(dividing::follow(starter.clone())),
-        Task::spawn(room::follow(starter.wal.clone(), placement.clone())),
-        Task::spawn(room::keep_pace(starter.wal.clone(), placement.clone())),
-    ];
+    let tasks = keep_up(&starter, &placement);
     let standing = watch::Sender::new(Standing::Waiting);
     let (identity, shown) = (local.identity.clone(), standing.subscribe());
     let joining = local.join_in(&starter, standing).await?;
@@ -167,10 +158,22 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     Ok(Started { running, transport, joining, tasks })
 }
 
+/// Starts what this replica does in the background as long as the store is open.
+fn keep_up(starter: &Rc<Starter>, placement: &Arc<Placement>) -> [Task; 4] {
+    let (mapping, dividing) = (starter.clone(), starter.clone());
+    let (room, pace) = ((starter.wal.clone(), placement.clone()), (starter.wal.clone(), placement.clone()));
+    [
+        tasks::service("groups", async move || mapping::follow(mapping.clone()).await),
+        tasks::service("dividing", async move || dividing::follow(dividing.clone()).await),
+        tasks::service("room", async move || room::follow(room.0.clone(), room.1.clone()).await),
+        tasks::service("pace", async move || room::keep_pace(pace.0.clone(), pace.1.clone()).await),
+    ]
+}
+
 /// Starts the default group, and every group that has entries in the log, whatever the shard map says.
 async fn start_groups(starter: &Starter) -> Result<(), OpenError> {
     let default = starter.start(0).await?;
-    default.leader_client.node().recovered().await;
+    default.leader_client.node().reading().recovered().await;
     mapping::look(&starter.tables);
     for group_number in starter.wal.groups().iter().filter_map(|name| number_of_group(name)) {
         starter.start(group_number).await?;
@@ -269,7 +272,7 @@ impl<'a> LocalReplica<'a> {
         if let (Some(membership), Some(peers)) = (self.membership, starter.peers.clone()) {
             let (initial, starter) = (membership.initial.clone(), starter.clone());
             Ok(Box::pin(async move {
-                default.stand_if_alone().await; // as before it was stopped
+                default.formation().stand_if_alone().await; // as before it was stopped
                 formation::form(&default, &*peers, &initial, &self.identity, &self.hello).await;
                 let looking = alone::watch_for_others(&default, &*peers, &initial, &self.hello);
                 future::join(standing::follow(starter, standing), looking).await;
@@ -281,7 +284,7 @@ impl<'a> LocalReplica<'a> {
                 self.identity.belong(&formation::new_cluster()).map_err(OpenError::Identity)?;
             }
             let failed = |source| OpenError::Group { group: DEFAULT_GROUP.into(), source: Box::new(source) };
-            default.form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
+            default.formation().form(BTreeMap::from([(member, Replica { name, address })])).await.map_err(failed)?;
             standing::ready(starter).await?;
             standing.send_replace(Standing::Member);
             Ok(Box::pin(future::ready(())))
@@ -299,9 +302,9 @@ fn begin_applying(
     tables: &Arc<Tables>,
     disk: &Arc<dyn Disk>,
     announced: mpsc::Receiver<Announced>,
-) -> JoinHandle<Result<StateMachine, Failure>> {
+) -> Task<Result<StateMachine, Failure>> {
     let (options, tables, disk) = (options.clone(), tables.clone(), disk.clone());
-    actix::spawn(async move {
+    tasks::owned("applying", async move {
         let mut machine = open_machine(&tables.clock(0), &options, &tables, disk).await?;
         machine.follow(announced).await?;
         Ok(machine)
@@ -336,9 +339,9 @@ async fn maintain(groups: &Groups, tables: &Tables, history: Duration) {
             if aging.contains(&group.leader_client.clock().group_number()) {
                 node.trim(Instant::now()).await;
             }
-            if node.has_grown() {
+            if node.snapshots().has_grown() {
                 let node = node.clone();
-                actix::spawn(async move { node.snapshot_when_due().await });
+                tasks::detached_here("snapshot", async move { node.snapshots().write_when_due().await });
             }
         }
     }

@@ -19,7 +19,8 @@
 //! says up to which revision the group is closed: it will write nothing more at or below that revision. Lists and
 //! watches of a whole table merge its shards, and read up to the smallest revision that is closed in all of its groups.
 //! A reader that waits for a group without writes asks it to close: a consistent read asks at once, watches ask at a
-//! fixed pace. The number of shards of a table can be changed while the table is in use ([`replica::dividing`]).
+//! fixed pace. The number of shards of a table can be changed while the table is in use
+//! ([`replica::sharding::dividing`]).
 //!
 //! # After a crash
 //! Each group is restored from its newest snapshot ([`snapshot`]) and the log after it. Both contain the history
@@ -36,17 +37,18 @@
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
 //!
-//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `task`, `revision`, `key`, `term_filter`,
-//!   `roster`, `object`, `write`
+//! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `tasks`, `revision`, `key`, `term_filter`,
+//!   `roster`, `object`, `change`, `write`
 //! - The disk: `disk`
 //! - The log on it, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
 //! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
 //! - The content of log entries: `entry`, `codec`
-//! - Tables and the subscribers that they wake, each asking the other: `table`, `watch`
+//! - Subscribers, and the tables that wake them: `watch`, `table`
 //! - What is replicated together: `group`
 //! - Agreement between replicas: `snapshot`, `raft`
 //! - This replica among the others: `replica`
 //! - The store: `boot`, `backup`, `store`, `members`, `preferences`, `shards`
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block"))]
 
 /// Whether the code makes this mistake on purpose. True only in a simulation that must find the mistake.
 #[cfg(test)]
@@ -65,6 +67,7 @@ macro_rules! seeded {
 mod backup;
 mod boot;
 mod chance;
+mod change;
 mod chunk;
 mod clock;
 mod codec;
@@ -97,7 +100,7 @@ mod store;
 #[cfg(test)]
 mod store_tests;
 mod table;
-mod task;
+pub mod tasks;
 mod term_filter;
 mod wal;
 mod watch;
@@ -107,6 +110,7 @@ pub use self::backup::{
     Backup, BackupError, BackupHeader, BackupReadError, BackupReader, BackupSummary, Drafts, RestoreError, Restored,
     SalvageError, Unfinished, create, restore, salvage,
 };
+pub use self::change::{Change, ChangeKind};
 pub use self::disk::KeyWrapping;
 pub use self::key::{Key, Scope, TableId};
 pub use self::members::{ClusterStatus, MemberStatus, MembersError};
@@ -118,10 +122,10 @@ pub use self::revision::Revision;
 pub use self::shard_map::ShardMapError;
 pub use self::shards::{DivideError, TableShards};
 pub use self::store::{Status, Store};
-pub use self::table::{Change, ChangeKind, Cursor, Selection, Snapshot, Table, TableUsage};
+pub use self::table::{Cursor, Selection, Snapshot, Subscription, Table, TableUsage};
 pub use self::term_filter::TermFilter;
 pub use self::wal::{WalError, WalUsage};
-pub use self::watch::{Interest, LaggingSubscriber, Subscription, wake_after_notifying};
+pub use self::watch::{Interest, LaggingSubscriber, wake_after_notifying};
 pub use self::write::{
     Compacted, Expectation, Mutation, Outcome, ReadError, SnapshotError, Tenure, TooLarge, Write, WriteError,
 };

@@ -26,10 +26,24 @@ pub const SCAN_UNDER_LOCK_MAX: usize = 512;
 pub const CHANGES_UNDER_LOCK_MAX: usize = 512;
 /// Changes that one read of a subscription examines.
 pub const CHANGES_PER_READ_MAX: usize = 4_096;
+/// Pause before a task that failed begins again.
+pub const TASK_RESTART_DELAY: Duration = Duration::from_secs(1);
+/// The smallest number of objects that are read ahead from each shard when several are merged, unless the reader wants
+/// fewer.
+pub const READ_AHEAD_OBJECTS_MIN: usize = 16;
+/// Attempts to take a snapshot, or to read an object at a revision. An attempt fails if the revision leaves the history
+/// meanwhile.
+pub const SNAPSHOT_ATTEMPTS: usize = 64;
 /// Interval between two log lines about the progress of opening a store.
 pub const OPENING_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval at which tables drop history that has left the history window.
 pub const TRIM_INTERVAL: Duration = Duration::from_secs(1);
+/// How long superseded versions and changes can be read, unless configured.
+pub const HISTORY_AGE_MAX: Duration = Duration::from_secs(300);
+/// Bytes of memory that the history of one table may take, unless configured.
+pub const HISTORY_BYTES_MAX: usize = 1 << 30;
+/// How long a snapshot of a table keeps its revision readable, unless configured.
+pub const SNAPSHOT_HOLD_MAX: Duration = Duration::from_secs(120);
 /// Points in time that are remembered of the history window, at most, to tell how old a revision is.
 pub const CLOSED_TIMES_MAX: u32 = 1_024;
 /// A closed revision is renewed on demand once it is older than this fraction of the history window: 1 /
@@ -48,6 +62,8 @@ pub const WAL_FRAME_BYTES: usize = 4 << 20;
 pub const WAL_FRAMES_WAITING_MAX: usize = 4;
 /// How long writes may wait for the disk in this way before the leader hands over to another replica.
 pub const WAL_PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes of the buffer of frames that the writer of the log keeps; the memory of a larger one is freed.
+pub const WAL_BUFFER_BYTES: usize = 1 << 20;
 /// Bytes of the log that one read takes when the log is read back, unless a frame is longer.
 pub const WAL_READ_BYTES: usize = 1 << 20;
 /// Bytes of the log that are never reserved for writes, but kept for votes and other records of the groups themselves.
@@ -56,6 +72,8 @@ pub const WAL_HEADROOM_BYTES: usize = 1 << 20;
 pub const WAL_ROOM_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait before trying again to make room for a record that must be written and for which none was reserved.
 pub const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// Zeros that are written to a file at once, in bytes.
+pub const DISK_ZEROS_BYTES: usize = 1 << 20;
 /// Bytes of decoded log entries that are cached for each group.
 pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 /// Bytes after which a chunk of a snapshot takes nothing more.
@@ -64,6 +82,8 @@ pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
 pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// The longest such pause.
 pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
+/// How long Raft may take to know a snapshot that was written.
+pub const SNAPSHOT_ANNOUNCED_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of entries that are applied together when a store is opened, unless one entry is larger.
 pub const REPLAY_CHUNK_BYTES: usize = 8 << 20;
 /// Chunks of such entries that are decoded before they can be applied.
@@ -256,6 +276,8 @@ pub const REST_INTERVAL: Duration = Duration::from_secs(1);
 pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long other replicas may take to agree that groups rest. Meanwhile these groups send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long after a group woke its leader may lack the confirmation of a first heartbeat.
+pub const REST_WAKING: Duration = ELECTION_TIMEOUT.end;
 /// How long a leader may receive nothing from a majority before it no longer counts as the leader.
 pub const QUORUM_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Appends of one group to one replica that may be in flight at once.
@@ -320,6 +342,8 @@ pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);
 pub const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a member that must catch up may be gone, as for a restart, before the leader stops waiting for it.
 pub const CATCH_UP_SILENCE_MAX: Duration = Duration::from_secs(15);
+/// Entries that a replica may lack when it is given a vote: it gets them while the change is made.
+pub const CAUGHT_UP_ENTRIES_MAX: u64 = 64;
 /// How long a replica may take to take over from a leader.
 pub const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a leader waits for others to receive its whole log before it hands over.

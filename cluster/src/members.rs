@@ -12,8 +12,8 @@ use crate::limits::{
 };
 use crate::peer::{Callee, Hello, Lane, Peers};
 use crate::raft::{GroupStatus, Unchanged};
-use crate::replica::mapping;
 use crate::replica::running::Running;
+use crate::replica::sharding::mapping;
 use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
 use crate::store::Store;
 use crate::{Expectation, ReadError, Revision};
@@ -128,8 +128,8 @@ impl Store {
             |id, group_number| running.groups.get(&group_name(group_number)).is_some_and(|group| group.has_voter(id));
         let mut members: Vec<MemberStatus> = Vec::new();
         for (name, group) in &running.groups.all() {
-            let leader = group.leader_client.node().leader();
-            for member in group.leader_client.node().members() {
+            let leader = group.leader_client.node().roster().leader();
+            for member in group.leader_client.node().roster().members() {
                 let reachable = || running.peers.as_ref().is_some_and(|peers| peers.is_reachable(member.id));
                 let new = || MemberStatus {
                     id: member.id,
@@ -357,7 +357,7 @@ impl Store {
     /// Fails unless this replica is a member. Any other replica learns of no change, and would act on outdated state.
     pub(crate) fn check_member(&self) -> Result<(), MembersError> {
         let default = self.running().groups.get(DEFAULT_GROUP);
-        match default.is_some_and(|default| default.leader_client.node().has_vote()) {
+        match default.is_some_and(|default| default.leader_client.node().exclusion().has_vote()) {
             true => Ok(()),
             false => Err(MembersError::NoMember),
         }

@@ -70,9 +70,9 @@ impl Options {
     pub fn new(directory: impl Into<PathBuf>) -> Options {
         Options {
             directory: directory.into(),
-            history_age_max: Duration::from_secs(300),
-            history_bytes_max: 1 << 30,
-            snapshot_hold_max: Duration::from_secs(120),
+            history_age_max: limits::HISTORY_AGE_MAX,
+            history_bytes_max: limits::HISTORY_BYTES_MAX,
+            snapshot_hold_max: limits::SNAPSHOT_HOLD_MAX,
             snapshot_log_bytes: limits::SNAPSHOT_LOG_BYTES,
             wal_segment_bytes: limits::WAL_SEGMENT_BYTES,
             unsafe_no_fsync: false,

@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::limits::{ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT};
-use crate::replica::mapping;
+use crate::replica::sharding::mapping;
 use crate::shard_map::{DEFAULT_GROUP, GroupNumber, ShardMap, number_of_group};
 use crate::store::Store;
 use crate::{Expectation, MembersError, Outcome, ReadError, Revision};

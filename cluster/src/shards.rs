@@ -1,7 +1,7 @@
 //! The shards of tables: showing and changing their number.
 
 use crate::limits::ATTEMPT_INTERVAL;
-use crate::replica::mapping;
+use crate::replica::sharding::mapping;
 use crate::shard_map::{DEFAULT_GROUP, Division, group_name};
 use crate::store::Store;
 use crate::{Expectation, ReadError, ShardMapError, TableId, WriteError};
@@ -68,7 +68,7 @@ impl Store {
             let default = groups.get(DEFAULT_GROUP).ok_or(ReadError::Unavailable)?;
             // If the members change after this, so does the map, and the write below conflicts: see
             // `Store::data_groups`.
-            let founders = default.leader_client.node().members_in_log().await.ok_or(ReadError::Closed)?;
+            let founders = default.leader_client.node().roster().members_in_log().await.ok_or(ReadError::Closed)?;
             let founders = mapping::with_vote(founders);
             let Some(next) = map.dividing(table, shards, &founders)? else { return Ok(()) };
             match mapping::write(&registry, groups, Expectation::Revision(at), &next).await {

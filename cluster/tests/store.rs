@@ -1,4 +1,5 @@
 //! The store on a real disk: everything acknowledged is there after a restart, with its history.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,11 +1,7 @@
 //! Complaints of strict decoding, bounded while they are found: a body can have more errors than anyone wants to read,
 //! and their paths can have many more bytes than the body.
 
-/// The number of complaints that are kept. The reference keeps no more either.
-pub const COMPLAINTS_MAX: usize = 100;
-
-/// The number of bytes of complaints, repeated ones included, after which no more are kept.
-const BYTES_MAX: usize = 1 << 20;
+use crate::limits::{COMPLAINTS_BYTES_MAX, COMPLAINTS_MAX};
 
 /// Complaints in the order in which they were found, each once.
 #[derive(Debug, Default)]
@@ -17,7 +13,7 @@ pub struct Complaints {
 impl Complaints {
     /// Returns whether no more complaints are kept, so that the caller need not write any.
     pub fn is_full(&self) -> bool {
-        self.found.len() >= COMPLAINTS_MAX || self.bytes >= BYTES_MAX
+        self.found.len() >= COMPLAINTS_MAX || self.bytes >= COMPLAINTS_BYTES_MAX
     }
 
     /// Adds a complaint, unless it is known already or there are enough.

@@ -1,7 +1,7 @@
 //! The order of members: that of the type, as Go encodes structs.
 
 use crate::catalogue;
-use crate::conform::{holds_structs, item_of, position};
+use crate::conform::{holds_structs, item_of};
 use crate::schema::{Shape, Type};
 use crate::value::Value;
 
@@ -34,13 +34,13 @@ fn order_struct(of: &Type, value: &mut Value, before: &Value, conformed: bool) {
     }
     let (mut next, mut ordered) = (0, true);
     for (key, member) in map.iter_mut() {
-        let Some(at) = position(of, key, next) else { continue };
+        let Some(at) = of.position(key, next) else { continue };
         ordered &= at >= next;
         next = at + 1;
         order_in(&of.fields[at].shape, member, before.at(&[key]), conformed);
     }
     if !ordered {
-        map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
+        map.sort_by_rank(|key| of.position(key, 0).unwrap_or(usize::MAX));
     }
 }
 
@@ -62,8 +62,9 @@ fn order_in(shape: &Shape, value: &mut Value, before: &Value, conformed: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::{conform, forget_empty};
-    use crate::{catalogue, value};
+    use crate::conform::{conform, conform_changed, forget_empty};
+    use crate::value::read;
+    use crate::{catalogue, json, value};
 
     #[test]
     fn members_stand_as_the_type_has_them() {
@@ -73,8 +74,8 @@ mod tests {
         let mut other = object.clone();
         order(&pod.of, &mut object, &Value::Null);
         reorder(&pod.of, &mut other);
-        assert_eq!(crate::json::to_vec(&other), crate::json::to_vec(&object));
-        let text = String::from_utf8(crate::json::to_vec(&object)).unwrap();
+        assert_eq!(json::to_vec(&other), json::to_vec(&object));
+        let text = String::from_utf8(json::to_vec(&object)).unwrap();
         assert_eq!(
             text,
             r#"{"kind":"Pod","spec":{"containers":[{"name":"c","image":"i","resources":{},"imagePullPolicy":"Always"}],"restartPolicy":"Always"}}"#
@@ -96,12 +97,45 @@ mod tests {
         forget_empty(&pod.of, &mut object, &Value::Null);
         let second = &object.list_at(&["spec", "containers"])[1];
         assert_eq!(
-            String::from_utf8(crate::json::to_vec(second)).unwrap(),
+            String::from_utf8(json::to_vec(second)).unwrap(),
             r#"{"name":"b","image":"i","command":["c"],"env":[{"name":"f","value":"2"}],"resources":{}}"#
         );
         assert_eq!(shared.list_at(&["spec", "containers"])[1].list_at(&["env"])[0].str_at(&["name"]), "e");
         object.set_at(&["spec", "containers"], value!([]));
         forget_empty(&pod.of, &mut object, &Value::Null);
         assert!(object.at(&["spec", "containers"]).is_null());
+    }
+
+    const TEXT: &str = concat!(
+        r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"\"}\\","b":"\u003c"},"managedFields":["#,
+        r#"{"manager":"m","fieldsV1":{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:name":{}}}}}}]},"#,
+        r#""spec":{"containers":[{"name":"c","env":[{"name":"d"},{"name":"e","value":"}"}],"resources":{}},{"name":"f"}],"#,
+        r#""terminationGracePeriodSeconds":30,"args":[[1.5,[]],[true,{"x":null}]]},"status":{}}"#
+    );
+
+    #[test]
+    fn shared_parts_are_not_parsed_again() {
+        let pod = catalogue::kind("", "v1", "Pod").unwrap();
+        let mut stored = json::parse(TEXT.as_bytes()).unwrap();
+        conform(&pod.of, &mut stored).unwrap();
+        let before = read(&json::to_vec(&stored).into()).unwrap();
+        let change = |value: &mut Value| {
+            value.set_at(&["spec", "unknown"], 1);
+            value.set_at(&["status", "phase"], "Running");
+            value.set_at(&["metadata", "annotations"], value!({"b": "1", "a": "2"}));
+            let containers = value.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
+            let containers = containers.and_then(Value::as_array_mut).unwrap();
+            containers.swap(0, 1);
+            containers[0].set_at(&["resources"], value!({"limits": {"cpu": "1000m"}, "requests": null}));
+        };
+        let (mut whole, mut part) = (stored.clone(), before.clone());
+        for (value, before) in [(&mut whole, &Value::Null), (&mut part, &before)] {
+            change(value);
+            assert_eq!(conform_changed(&pod.of, value, before), Ok(vec!["spec.unknown".into()]));
+            value.set_at(&["apiVersion"], "v1");
+            forget_empty(&pod.of, value, before);
+            order(&pod.of, value, before);
+        }
+        assert_eq!(json::to_vec(&part), json::to_vec(&whole));
     }
 }

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use crate::limits::FIELDS_SEARCHED_MAX;
+
 /// A name or text that is static for built-in types and owned for custom ones.
 pub type Text = Cow<'static, str>;
 
@@ -88,10 +90,6 @@ pub enum WirePart {
     Embedded(&'static str, &'static [Wire]),
 }
 
-/// How many fields of a type are searched one by one; no built-in type has more. Types of custom resources may have any
-/// number; the fields after those that every object has are then sorted by name.
-const FIELDS_SEARCHED_MAX: usize = 128;
-
 impl Type {
     /// Returns the names of the embedded structs that contain a field, the outermost first.
     pub fn embedding(&self, field: usize) -> Vec<&'static str> {
@@ -111,6 +109,18 @@ impl Type {
         let mut names = Vec::new();
         find(self.wire, field, &mut names);
         names
+    }
+
+    /// Returns the position of a field. Searches from `next`, where the field is if members are in the order of the
+    /// catalogue.
+    pub(crate) fn position(&self, name: &str, next: usize) -> Option<usize> {
+        let fields = &self.fields;
+        let from = next.min(fields.len());
+        fields[from..]
+            .iter()
+            .position(|field| field.name == name)
+            .map(|at| from + at)
+            .or_else(|| fields[..from].iter().position(|field| field.name == name))
     }
 
     /// Returns the field with this JSON name and its position in encoding order. Returns `None` if there is none.

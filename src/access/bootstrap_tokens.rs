@@ -14,6 +14,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::user::User;
+use crate::limits;
 use crate::unreadable;
 
 /// Type of a Secret that holds a bootstrap token.
@@ -22,9 +23,6 @@ const TYPE: &str = "bootstrap.kubernetes.io/token";
 const NAMESPACE: &str = "kube-system";
 /// Group of every user of a bootstrap token. The names of further groups begin with it and a colon.
 const GROUP: &str = "system:bootstrappers";
-
-/// Longest part of a group's name after that colon, in bytes.
-const GROUP_BYTES: usize = 256;
 
 /// Authenticates bootstrap tokens.
 pub struct BootstrapTokens(Arc<Table>);
@@ -113,7 +111,7 @@ fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User,
 fn is_group(group: &str) -> bool {
     let Some(rest) = group.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix(':')) else { return false };
     let plain = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_lowercase();
-    rest.len() <= GROUP_BYTES
+    rest.len() <= limits::BOOTSTRAP_GROUP_BYTES
         && rest.bytes().all(|byte| plain(byte) || matches!(byte, b':' | b'-'))
         && rest.bytes().next_back().is_some_and(plain)
 }

@@ -2,7 +2,6 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
@@ -153,7 +152,7 @@ impl Client {
         }
         let request =
             request.config().timeout_global(None).timeout_recv_response(Some(limits::ADMINISTRATION_REQUEST_TIMEOUT));
-        let answered = request.timeout_recv_body(Some(DOWNLOAD_TIMEOUT)).build().call();
+        let answered = request.timeout_recv_body(Some(limits::BACKUP_DOWNLOAD_TIMEOUT)).build().call();
         if let Ok(answer) = &answered
             && answer.status() == 200
         {
@@ -264,9 +263,6 @@ impl Client {
         }
     }
 }
-
-/// Timeout of a download: about as long as a server keeps the state of a backup.
-const DOWNLOAD_TIMEOUT: Duration = flotilla_cluster::limits::BACKUP_TIMEOUT;
 
 fn client_certificate(kubeconfig: &Kubeconfig, provider: &CryptoProvider) -> Result<Option<ClientCert>, ClientError> {
     let Some((chain, key)) = &kubeconfig.certificate else { return Ok(None) };

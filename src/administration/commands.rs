@@ -13,6 +13,7 @@ use super::kubeconfig::Kubeconfig;
 use super::messages::{self, ClusterView, Divide, Drain, Join, Named, Preference, Transfer};
 use super::shown;
 use crate::config::{self, Shards, ShardsError, is_member_address, is_member_name};
+use crate::limits;
 use crate::pki::KubeconfigError;
 use crate::terminal::print;
 
@@ -222,7 +223,7 @@ impl Cluster {
             if waited.as_secs() >= self.timeout {
                 return Err(CommandError::GoingOn(self.timeout));
             }
-            if waited >= reported + PROGRESS_INTERVAL {
+            if waited >= reported + limits::ADMINISTRATION_PROGRESS_INTERVAL {
                 reported = waited;
                 eprintln!("still going on after {} s", waited.as_secs());
             }
@@ -250,6 +251,3 @@ fn transferred(Transfer { name, group, preference }: &Transfer) -> String {
         (None, _) => format!("no member is preferred for {} any more\n", group.as_ref().map_or("any group", |_| &what)),
     }
 }
-
-/// The time between two messages that tell the user that the command still waits.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

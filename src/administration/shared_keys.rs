@@ -14,6 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use super::{Client, ClientError, Kubeconfig};
 use crate::access::tokens::{KeyError, SpareKey};
 use crate::pki::{self, PkiError, read_credential};
+use crate::terminal::report;
 
 /// The directory in which a pod finds its credentials and the CA to trust (Kubernetes documentation, "Accessing the
 /// Kubernetes API from a Pod").
@@ -70,7 +71,11 @@ impl SharedKeys {
         pki::make_shared(&self.dir, &kubeconfig, &self.server)?;
         SpareKey::prepare(&self.dir).open(&self.dir)?;
         let Some((name, pod)) = pod else {
-            println!("{} holds what the servers share; {} has all rights", self.dir.display(), kubeconfig.display());
+            report(format_args!(
+                "{} holds what the servers share; {} has all rights",
+                self.dir.display(),
+                kubeconfig.display()
+            ));
             return Ok(());
         };
         // One Secret holds all keys, so that a crash of this process leaves no part of them behind, and keys of two
@@ -117,7 +122,7 @@ impl Pod {
         let path = format!("/api/v1/namespaces/{}/secrets", self.namespace);
         let made = self.client.create(&path, &secret);
         let made = made.map_err(|source| SharedKeysError::Secret { name: name.into(), source })?;
-        println!("Secret {}/{name} {}", self.namespace, if made { "made" } else { "is there already" });
+        report(format_args!("Secret {}/{name} {}", self.namespace, if made { "made" } else { "is there already" }));
         Ok(())
     }
 }

@@ -97,9 +97,12 @@ fn updates_of_config_maps_concern_no_plugin() {
 }
 
 #[test]
-fn help_names_the_plugins_that_can_be_enabled() {
+fn help_and_documentation_name_the_plugins_that_can_be_enabled() {
     let help = Config::augment_args(clap::Command::new("serve")).render_long_help().to_string();
+    let page = include_str!("../../docs/flags.md");
     for plugin in CHAIN.iter().filter(|plugin| plugin.presence == Presence::Off) {
-        assert!(help.contains(plugin.name), "{} is named", plugin.name);
+        assert!(help.contains(plugin.name), "the help of --enable-admission-plugins lacks {}", plugin.name);
+        let row = format!("\n| `{}` | ", plugin.name);
+        assert!(page.contains(&row), "docs/flags.md has no row for {}", plugin.name);
     }
 }

@@ -8,9 +8,7 @@ use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
 use crate::field::{Errors, Path};
-
-/// How many keys a limit remembers unless the configuration says otherwise.
-const KEYS_DEFAULT: usize = 4096;
+use crate::limits;
 
 const KINDS: [(&str, LimitType); 4] = [
     ("Namespace", LimitType::Namespace),
@@ -135,7 +133,7 @@ impl Limit {
             Some(LimitType::Server) => 1,
             _ => number("cacheSize", |size| size >= 0, "must not be negative"),
         };
-        let keys_max = usize::try_from(keys_max).ok().filter(|max| *max > 0).unwrap_or(KEYS_DEFAULT);
+        let keys_max = usize::try_from(keys_max).ok().filter(|max| *max > 0).unwrap_or(limits::EVENT_RATE_KEYS);
         Some(Self { kind: kind?, per_second: per_second as f64, burst: burst as f64, keys_max, keys: Mutex::default() })
     }
 

@@ -2,20 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Table};
 use flotilla_proto::value::Value;
-use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use crate::follow::{self, Seen};
 use crate::unreadable::{skip_unreadable, value};
-
-/// How long following pauses after a failure before it begins again.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// The objects of a table in their compiled form, by key.
 pub type Read<T> = BTreeMap<Key, Arc<T>>;
@@ -24,15 +18,6 @@ pub type Read<T> = BTreeMap<Key, Arc<T>>;
 /// first pass over the table and after changes. Leaves out objects that cannot be decoded or for which `read` returns
 /// `None`.
 pub async fn follow<T>(table: &Arc<Table>, read: impl Fn(&Value) -> Option<T>, publish: impl Fn(&Read<T>)) {
-    loop {
-        if AssertUnwindSafe(keep_publishing(table, &read, &publish)).catch_unwind().await.is_err() {
-            tracing::error!(table = %table.id(), "failed to follow policies or webhooks; starting again");
-        }
-        tokio::time::sleep(RESTART_DELAY).await;
-    }
-}
-
-async fn keep_publishing<T>(table: &Arc<Table>, read: impl Fn(&Value) -> Option<T>, publish: impl Fn(&Read<T>)) {
     let (known, changed) = (RefCell::new(Read::new()), Notify::new());
     let (listed, mut present) = (RefCell::new(false), HashSet::new());
     let set = |object: &Arc<Object>, is_there: bool| {

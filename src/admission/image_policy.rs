@@ -17,8 +17,6 @@ use crate::webhooks::answers::{self, Answers};
 use crate::webhooks::{Backend, CallError, Persistence, typed};
 
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
-/// The time for one call.
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A span of time that the configuration states as a number: its name, unit, bounds and default.
 struct Span {
@@ -148,7 +146,7 @@ impl ImagePolicy {
             "kind": "ImageReview", "apiVersion": API_VERSION, "metadata": {}, "spec": spec, "status": {"allowed": false}
         });
         let (bytes_max, first_wait) = (limits::IMAGE_ANSWER_BYTES, self.settings.backoff);
-        let how = Persistence { timeout: TIMEOUT, bytes_max, first_wait, ends };
+        let how = Persistence { timeout: limits::IMAGE_TIMEOUT, bytes_max, first_wait, ends };
         let answer = self.backend.ask_persistently(outbound, &review, how, |_, _| ()).await?;
         let decision = read(&answer).map_err(CallError::unreachable)?;
         let ttl = if decision.allowed { self.settings.allow_ttl } else { self.settings.deny_ttl };

@@ -48,7 +48,7 @@ pub mod validating;
 mod webhooks;
 mod write;
 
-pub use attributes::{DynamicAttributes, GroupVersionKind, GroupVersionResource, Notices, Seen};
+pub use attributes::{DynamicAttributes, GroupVersionKind, GroupVersionResource, Seen};
 pub use chain::Switches;
 pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;

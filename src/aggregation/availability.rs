@@ -1,7 +1,5 @@
 //! Checks whether aggregated servers are available, for the condition `Available` of their APIServices.
 
-use std::time::Duration;
-
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use futures_util::StreamExt as _;
@@ -18,8 +16,6 @@ use crate::prometheus::families;
 use crate::registry::{Registry, now, services, stored_value};
 use crate::status::{ApiError, ApiResult};
 
-/// How many requests a check sends at the same time. One good answer is enough.
-const ATTEMPTS: usize = 5;
 /// The user that sends them.
 const CHECKER: &str = "system:kube-aggregator";
 
@@ -90,7 +86,8 @@ pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Availability {
     if let Some(found) = of_service(&aggregation.registry, remote) {
         return found;
     }
-    let mut attempts: FuturesUnordered<_> = (0..ATTEMPTS).map(|_| discover(aggregation, remote)).collect();
+    let mut attempts: FuturesUnordered<_> =
+        (0..limits::AGGREGATED_CHECK_REQUESTS).map(|_| discover(aggregation, remote)).collect();
     let mut last = String::new();
     while let Some(outcome) = attempts.next().await {
         match outcome {
@@ -175,9 +172,6 @@ pub(super) fn ask_as_checker(url: &str, accept: &str) -> ApiResult<Request<outbo
     request.headers_mut().extend(headers);
     Ok(request)
 }
-
-/// How long after a check the server is checked again.
-pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

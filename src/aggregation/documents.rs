@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_proto::catalogue;
 use flotilla_proto::json;
@@ -20,8 +19,6 @@ use crate::outbound::{self, Error};
 /// The header `Accept` for aggregated discovery: all resources of a server in one document.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                       application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-/// How long until a server that did not answer is asked again.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// A group version of an aggregated server, as discovery and OpenAPI show it.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +71,7 @@ pub async fn keep(aggregation: Arc<Aggregation>, publish: impl Fn(&[GroupVersion
         drop(answers);
         tell(&aggregation, &before, &known, &publish);
         let retries = known.values().any(|listed| listed.stale && listed.remote.is_available);
-        let again = if retries { all_due.min(Instant::now() + RETRY) } else { all_due };
+        let again = if retries { all_due.min(Instant::now() + limits::AGGREGATED_RETRY_INTERVAL) } else { all_due };
         tokio::select! {
             changed = changes.changed() => if changed.is_err() { return },
             () = tokio::time::sleep_until(again), if !known.is_empty() => {}

@@ -16,7 +16,7 @@ mod remote;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flotilla_cluster::Interest;
 use parking_lot::Mutex;
@@ -35,9 +35,6 @@ pub use remote::Remote;
 pub const GROUP: &str = "apiregistration.k8s.io";
 /// The resource name of APIServices.
 pub const RESOURCE: &str = "apiservices";
-
-/// How long an issued client certificate is used before the next one is issued.
-const IDENTITY_TIME: Duration = Duration::from_secs(600);
 
 /// The aggregated servers that the APIServices of a registry name.
 pub struct Aggregation {
@@ -90,7 +87,7 @@ impl Aggregation {
         }
         let mut kept = self.identity.kept.lock();
         if let Some((since, identity)) = &*kept
-            && since.elapsed() < IDENTITY_TIME
+            && since.elapsed() < limits::AGGREGATED_IDENTITY_LIFETIME
         {
             return identity.clone();
         }

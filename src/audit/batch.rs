@@ -13,9 +13,6 @@ use tokio::time::Instant;
 use crate::config::BatchOptions;
 use crate::limits;
 
-/// The longest time between two batches, however low their rate is.
-const LONGEST: Duration = Duration::from_secs(24 * 3_600);
-
 /// An event that waits, or is being written or sent.
 #[derive(Debug)]
 pub struct Waiting {
@@ -195,13 +192,13 @@ struct Throttle {
 
 impl Throttle {
     fn new(rate: f32, burst: u32, now: Instant) -> Self {
-        let interval = Duration::try_from_secs_f32(rate.recip()).unwrap_or(Duration::MAX).min(LONGEST);
+        let interval = Duration::try_from_secs_f32(rate.recip()).unwrap_or(Duration::MAX).min(limits::AUDIT_PAUSE_MAX);
         Self { interval, burst, free: now }
     }
 
     /// Reserves the turn of a batch. Returns when it may pass.
     fn take(&mut self, now: Instant) -> Instant {
-        let ahead = self.interval.saturating_mul(self.burst.saturating_sub(1)).min(LONGEST);
+        let ahead = self.interval.saturating_mul(self.burst.saturating_sub(1)).min(limits::AUDIT_PAUSE_MAX);
         let passes = now.max(self.free.checked_sub(ahead).unwrap_or(now));
         self.free = self.free.max(now) + self.interval;
         passes

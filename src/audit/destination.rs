@@ -1,9 +1,9 @@
 //! A destination of events: the log or the webhook, at once or in batches.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::{io, thread};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -19,6 +19,7 @@ use crate::config::{AuditFormat, AuditMode, BatchOptions, Span};
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::prometheus::Meter;
+use crate::tasks;
 use crate::webhooks::Backend;
 
 /// The consequences of an event for its request.
@@ -184,7 +185,7 @@ impl Destination {
                 };
                 let (tell, sent) = oneshot::channel();
                 let webhook = Arc::clone(webhook);
-                runtime.spawn(async move {
+                tasks::detached_on(runtime, "audit event", async move {
                     webhook.send_one(line, tell).await;
                     drop(permit);
                 });
@@ -245,7 +246,7 @@ impl Destination {
 fn start(name: &str, run: impl FnOnce(&Runtime) + Send + 'static) -> io::Result<oneshot::Receiver<()>> {
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let (ends, over) = oneshot::channel::<()>();
-    thread::Builder::new().name(name.to_owned()).spawn(move || {
+    tasks::thread(name, None, move || {
         let _ends = ends;
         run(&runtime);
     })?;

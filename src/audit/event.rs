@@ -22,12 +22,6 @@ use crate::limits;
 use crate::request::record::Record;
 use crate::wall_clock;
 
-/// The longest recorded `User-Agent`, in bytes.
-const USER_AGENT_BYTES: usize = 1_024;
-
-/// If a request takes longer than this, its events state the times of its parts, as in the reference.
-const SLOW: Duration = Duration::from_millis(500);
-
 /// What is known of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Answered {
@@ -127,8 +121,8 @@ impl Audited {
         }
         let agent =
             request.headers().get(USER_AGENT).map_or("".into(), |agent| String::from_utf8_lossy(agent.as_bytes()));
-        let agent = match agent.len() > USER_AGENT_BYTES {
-            true => format!("{}...TRUNCATED", &agent[..agent.floor_char_boundary(USER_AGENT_BYTES)]),
+        let agent = match agent.len() > limits::AUDIT_USER_AGENT_BYTES {
+            true => format!("{}...TRUNCATED", &agent[..agent.floor_char_boundary(limits::AUDIT_USER_AGENT_BYTES)]),
             false => agent.into_owned(),
         };
         Some(Box::new(Self {
@@ -283,7 +277,7 @@ impl Audited {
     /// Adds annotations with the times of a slow request that is not a watch.
     fn tell_times(&mut self) {
         let total = self.began.elapsed();
-        if total <= SLOW || self.verb == "watch" {
+        if total <= limits::AUDIT_SLOW_REQUEST || self.verb == "watch" {
             return;
         }
         let parts = [

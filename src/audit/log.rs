@@ -8,13 +8,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use flotilla_proto::time::Timestamp;
 
+use crate::tasks;
 use crate::wall_clock;
 
 /// When full files are removed, and whether they are compressed.
@@ -64,7 +64,7 @@ impl LogFile {
         let mut log = Self { path: path.to_owned(), rotation, out: Out::File(None, 0), full: Some(full) };
         log.open_again()?;
         let upkeep = Upkeep { path: path.to_owned(), rotation };
-        thread::Builder::new().name("audit-files".into()).spawn(move || upkeep.run(&told))?;
+        tasks::thread("audit-files", None, move || upkeep.run(&told))?;
         Ok(log)
     }
 

@@ -13,12 +13,9 @@ use super::form;
 use super::losses::Losses;
 use crate::limits;
 use crate::outbound::Outbound;
+use crate::tasks;
 use crate::webhooks::{Backend, CallError};
 
-/// The timeout of a call.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a list is sent before its events are lost.
-const ATTEMPTS: u32 = 5;
 /// The ratio of each wait to the one before.
 const FACTOR: f64 = 1.5;
 /// The largest random part by which a wait is longer.
@@ -49,7 +46,7 @@ impl AuditWebhook {
                 sends.join_next().await;
             }
             let webhook = Arc::clone(&self);
-            sends.spawn(async move { webhook.send_batch(&batch).await });
+            sends.spawn(tasks::reported("audit events", async move { webhook.send_batch(&batch).await }));
         }
         while sends.join_next().await.is_some() {}
     }
@@ -69,9 +66,12 @@ impl AuditWebhook {
     async fn send(&self, lines: &[Bytes]) -> bool {
         let list = form::list(lines);
         let mut wait = self.backoff;
-        let mut attempts = 1..ATTEMPTS;
+        let mut attempts = 1..limits::AUDIT_WEBHOOK_ATTEMPTS;
         loop {
-            let Err(error) = self.backend.tell(&self.outbound, list.clone(), TIMEOUT).await else { return true };
+            let Err(error) = self.backend.tell(&self.outbound, list.clone(), limits::AUDIT_WEBHOOK_TIMEOUT).await
+            else {
+                return true;
+            };
             if attempts.next().is_none() {
                 self.lose(lines.len(), &error);
                 return false;

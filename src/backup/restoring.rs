@@ -1,5 +1,6 @@
 //! Makes the data directory of a new cluster from a backup.
 
+use crate::terminal::report;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
@@ -47,10 +48,10 @@ impl Restore {
         let restoring = flotilla_cluster::restore(options, &self.from);
         let restored = actix_web::rt::System::new().block_on(restoring)?;
         let (objects, directory) = (restored.summary.objects, self.founding.data_dir.display());
-        println!(
+        report(format_args!(
             "{directory}: {objects} objects as of revision {}; their revisions are now above {}\n{serve}",
             restored.header.revision, restored.above
-        );
+        ));
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use crate::administration::{Client, ClientError, Kubeconfig};
 use crate::config;
 use crate::encryption::{EncryptionError, StorageKeys};
 use crate::pki::KubeconfigError;
+use crate::terminal::report;
 
 /// Saves everything that a cluster stores.
 #[derive(Debug, Args)]
@@ -88,7 +89,7 @@ impl Backup {
         let (header, summary) = self.source.save(&unfinished, &beside(&self.to, ".data"))?;
         publish(&unfinished, &self.to).map_err(|source| BackupCommandError::File { path: self.to.clone(), source })?;
         let (path, revision) = (self.to.display(), header.revision);
-        println!("{path}: {} objects as of revision {revision}, {} bytes", summary.objects, summary.bytes);
+        report(format_args!("{path}: {} objects as of revision {revision}, {} bytes", summary.objects, summary.bytes));
         Ok(())
     }
 }

@@ -6,13 +6,12 @@ use futures_util::StreamExt;
 
 use super::{BootstrapInput, BootstrapObject, Renewal, cluster, objects};
 use crate::embedded::TextError;
+use crate::limits;
 use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
 
-/// How many objects are written at the same time; the store batches them.
-const CONCURRENT: usize = 64;
 /// Resources that are written first, since the others need them: namespaces, and the ranges of service addresses.
 const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
 /// The resource whose objects are written last. Clients cannot delete these objects, so their existence proves that
@@ -53,7 +52,7 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
                 };
                 ensure(registry, &desired).await.map_err(refused)
             })
-            .buffered(CONCURRENT);
+            .buffered(limits::SEEDED_OBJECTS);
         while let Some(result) = written.next().await {
             result?;
         }
@@ -71,7 +70,7 @@ pub async fn renew(registry: &Registry, objects: Vec<BootstrapObject>) -> Vec<Bo
             .inspect(|error| tracing::debug!(%error, resource = desired.resource, name, "cannot be renewed yet"))?;
         Some(desired)
     });
-    renewed.buffered(CONCURRENT).filter_map(std::future::ready).collect().await
+    renewed.buffered(limits::SEEDED_OBJECTS).filter_map(std::future::ready).collect().await
 }
 
 /// Returns whether all bootstrap objects have been created once, as far as this replica knows; clients may have deleted

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use flotilla::etcd;
 use flotilla::kube_apiserver::{self, Translation};
+use flotilla::terminal::report;
 
 use super::{Cli, Command, FAILED};
 
@@ -34,11 +35,11 @@ fn kube_apiserver(arguments: impl Iterator<Item = String>) -> ExitCode {
         Err(misuse) => return refuse(&misuse),
     };
     if given.is("help") {
-        print!("{}", kube_apiserver::help());
+        report(kube_apiserver::help().trim_end());
         return ExitCode::SUCCESS;
     }
     if let Some(how) = given.one("version").filter(|how| matches!(*how, "true" | "raw")) {
-        println!("{}", kube_apiserver::version(how));
+        report(kube_apiserver::version(how));
         return ExitCode::SUCCESS;
     }
     match kube_apiserver::translate(&given) {

@@ -19,5 +19,6 @@ pub(super) fn completion(shell: Shell) -> io::Result<()> {
 
 /// Writes a manual page for each command into a directory.
 pub(super) fn manual(directory: &Path) -> io::Result<()> {
-    clap_mangen::generate_to(Cli::command(), directory)
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", directory.display()));
+    clap_mangen::generate_to(Cli::command(), directory).map_err(named)
 }

@@ -6,13 +6,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
 use crate::text_options::as_text;
 
 /// The word in the place of a member's name if one host name resolves to the addresses of all members. No member can
 /// have this name.
 const DNS: &str = "dns";
-/// Largest length of a member's name, in bytes: that of a label of a host name (RFC 1035, section 2.3.4).
-const NAME_BYTES: usize = 63;
 
 /// The members that form a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +72,7 @@ impl InitialCluster {
 /// Returns whether a member can have this name.
 pub fn is_member_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    (1..=NAME_BYTES).contains(&name.len()) && name.bytes().all(fits) && name != DNS
+    (1..=limits::MEMBER_NAME_BYTES).contains(&name.len()) && name.bytes().all(fits) && name != DNS
 }
 
 /// Returns the name of this machine if a member can have it, and `flotilla` otherwise.

@@ -5,15 +5,11 @@ use maud::{Markup, html};
 use super::parts::Column::{Number, Spare, SpareNumber, Text, Words};
 use super::parts::{ago, bytes, count, rate, table, time};
 use crate::administration::messages::{GroupView, MemberView};
+use crate::limits;
 use crate::metrics::slowest::SlowRequest;
 use crate::overview::{
     Certificate, Disk, Finding, FindingVerdict, Overview, Rates, ResourceView, Warning, WatchLag, assess,
 };
-
-/// Largest number of types of requests, and of resources, that the page shows.
-const ROWS: usize = 25;
-/// Largest number of warnings that the page shows.
-const WARNINGS: usize = 30;
 
 /// A part of the page.
 pub(super) struct Section {
@@ -152,7 +148,7 @@ fn requests(now: &Overview, rates: Option<&Rates>) -> Markup {
         let per_second = of_type(&it.verb, &it.resource).unwrap_or_else(|| "–".to_owned());
         [resource, it.verb.clone(), per_second, time(it.p50), time(it.p99), count(it.count)]
     };
-    let rows: Vec<_> = now.requests.iter().take(ROWS).map(row).collect();
+    let rows: Vec<_> = now.requests.iter().take(limits::CONSOLE_ROWS).map(row).collect();
     let columns = [
         Text("Resource"),
         Words("Verb"),
@@ -209,7 +205,7 @@ fn resources(now: &Overview, rates: Option<&Rates>) -> Markup {
             per_second,
         ]
     };
-    let rows: Vec<_> = now.resources.iter().take(ROWS).map(row).collect();
+    let rows: Vec<_> = now.resources.iter().take(limits::CONSOLE_ROWS).map(row).collect();
     let columns = [
         Text("Resource"),
         Number("Objects"),
@@ -219,7 +215,7 @@ fn resources(now: &Overview, rates: Option<&Rates>) -> Markup {
         SpareNumber("Followers"),
         Number("Events/s"),
     ];
-    let untold = now.resources.len().saturating_sub(ROWS) as u64 + now.resources_omitted;
+    let untold = now.resources.len().saturating_sub(limits::CONSOLE_ROWS) as u64 + now.resources_omitted;
     html! {
         (table(columns, &rows, "Nothing is stored yet."))
         @if untold > 0 { p.none { (count(untold)) " more take less memory." } }
@@ -242,7 +238,7 @@ fn warnings(now: &Overview) -> Markup {
         let level = if it.is_error { "error" } else { "warning" };
         [ago, level.to_owned(), it.text.clone(), it.target.clone()]
     };
-    let rows: Vec<_> = now.warnings.iter().take(WARNINGS).map(row).collect();
+    let rows: Vec<_> = now.warnings.iter().take(limits::CONSOLE_WARNINGS).map(row).collect();
     table([Words("Ago"), Words("Level"), Text("Text"), Spare("Module")], &rows, "There are no warnings.")
 }
 

@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use super::Settings;
 use crate::access::User;
 use crate::registry::{Change, DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_part};
-use crate::request::Caller;
+use crate::request::{Caller, Identity};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -75,7 +75,8 @@ impl Agent {
     }
 
     fn caller(&self) -> Caller {
-        Caller { is_server: self.is_server, ..Caller::new(Arc::clone(&self.user), self.manager) }
+        let identity = Identity::new(Arc::clone(&self.user), self.manager);
+        Caller::of(if self.is_server { identity.into_server() } else { identity })
     }
 
     /// Returns a built-in resource.

@@ -11,14 +11,13 @@ use super::queue::{Queue, Requeue};
 use crate::aggregation::availability::{self, Availability};
 use crate::aggregation::{GROUP, RESOURCE, Remote};
 use crate::follow::follow;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::prometheus::families;
 use crate::registry::Target;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// API services that are checked concurrently.
-const WORKERS: usize = 5;
 /// The label of an endpoint slice with the name of its Service.
 const SERVICE_NAME: [&str; 3] = ["metadata", "labels", "kubernetes.io/service-name"];
 
@@ -57,7 +56,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
                 concern(object.key().namespace().unwrap_or(""), slice.str_at(&SERVICE_NAME));
             }
         }),
-        queue.work(WORKERS, |name| keep(&agent, &own, name)),
+        queue.work(limits::API_SERVICE_WORKERS, |name| keep(&agent, &own, name)),
     );
     Ok(())
 }
@@ -69,7 +68,7 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Reque
         None => (Availability::local(), Requeue::Never),
         Some(remote) => (
             availability::look(&agent.settings.aggregation, &remote).await,
-            Requeue::After(availability::LOOK_INTERVAL),
+            Requeue::After(limits::AGGREGATED_CHECK_INTERVAL),
         ),
     };
     if let Some(reason) = found.is_lost(&object) {

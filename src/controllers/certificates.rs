@@ -16,15 +16,12 @@ use super::queue::{Queue, Requeue};
 use crate::access::{Attributes, Inquiry, ResourceAttributes, User};
 use crate::follow::follow;
 use crate::kinds::certificates::signers::{NODE_CLIENT, Requested};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-/// Longest validity of a certificate.
-const VALID_MAX: Duration = Duration::from_secs(365 * 86_400);
-/// Shortest validity of a certificate.
-const VALID_MIN: Duration = Duration::from_secs(600);
 const GROUP: &str = "certificates.k8s.io";
 const RESOURCE: &str = "certificatesigningrequests";
 
@@ -114,8 +111,9 @@ async fn sign_one(agent: &Agent, served: &Arc<Served>, request: &Value) -> ApiRe
     }
     let usages: Vec<&str> = usages.iter().filter_map(Value::as_str).collect();
     let valid = match request.int_at(&["spec", "expirationSeconds"]) {
-        Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0)).clamp(VALID_MIN, VALID_MAX),
-        None => VALID_MAX,
+        Some(seconds) => Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+            .clamp(limits::SIGNED_VALIDITY_MIN, limits::SIGNED_VALIDITY_MAX),
+        None => limits::SIGNED_VALIDITY_MAX,
     };
     let issued = agent.settings.authority.issue_requested(&requested.der, &usages, valid);
     let certificate = STANDARD.encode(issued.map_err(ApiError::internal)?);

@@ -120,7 +120,10 @@ async fn it_is_known_whether_one_is_broken() {
     assert!(!broken.any());
     let fails = || async { Err(ApiError::internal("on purpose")) };
     let failing = keep_running("test", fails, &broken);
-    assert!(tokio::time::timeout(RESTART_DELAY / 2, failing).await.is_err(), "it is tried for ever");
+    assert!(
+        tokio::time::timeout(flotilla_cluster::limits::TASK_RESTART_DELAY / 2, failing).await.is_err(),
+        "it is tried for ever"
+    );
     assert!(!broken.any(), "a controller that is no longer run does not count as broken");
     let seen = broken.clone();
     tokio::select! {

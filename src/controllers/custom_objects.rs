@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Selection};
 use flotilla_proto::value::Value;
@@ -17,6 +16,7 @@ use super::queue::{Queue, Requeue};
 use crate::custom::termination::{self, TerminationStage};
 use crate::custom::{self, Definition};
 use crate::follow::follow;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Propagation, Target, now, stored_value};
 use crate::rules::conditions::is_true;
@@ -24,19 +24,6 @@ use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
-
-/// Definitions that are processed concurrently.
-const WORKERS: usize = 4;
-/// Concurrent deletions for each definition.
-const CONCURRENT: usize = 32;
-/// Delay from the deletion of a definition to the first listing of its objects. Meanwhile, objects whose creation was
-/// admitted before become visible on every replica.
-const SETTLE: Duration = Duration::from_millis(500);
-/// Time between two checks of the remaining objects.
-const RECHECK: Duration = Duration::from_secs(1);
-/// Delay until the table of a removed definition is searched once more: while a group has no leader, creates that were
-/// admitted before the deletion are retried for some time, and can be stored late.
-const SWEEP: Duration = Duration::from_secs(40);
 
 /// The resources of removed definitions, by the name of the definition.
 type RemovedDefinitions = RefCell<HashMap<String, Arc<Served>>>;
@@ -50,16 +37,16 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         follow(&table, Interest::default(), |seen| {
             let name = |definition: &Object| definition.key().name().to_owned();
             if let Some(definition) = seen.live().filter(|definition| is_deleting(definition)) {
-                queue.add_after(name(definition), SETTLE);
+                queue.add_after(name(definition), limits::DEFINITION_SETTLE);
             } else if let Some(definition) = seen.deleted() {
                 let read = skip_unreadable(stored_value(definition)).and_then(|tree| Definition::of(&tree));
                 if let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) {
                     gone.borrow_mut().insert(name(definition), served);
-                    queue.put_off(name(definition), SWEEP);
+                    queue.put_off(name(definition), limits::DEFINITION_SWEEP);
                 }
             }
         }),
-        queue.work(WORKERS, |name| attempt(&agent, &definitions, &gone, name)),
+        queue.work(limits::DEFINITION_WORKERS, |name| attempt(&agent, &definitions, &gone, name)),
     );
     Ok(())
 }
@@ -77,7 +64,7 @@ async fn attempt(
         if let Some(served) = served
             && delete_all(agent, &served, is_gone).await?
         {
-            return Ok(Requeue::After(RECHECK));
+            return Ok(Requeue::After(limits::DEFINITION_RECHECK));
         }
         gone.borrow_mut().remove(&name);
         return Ok(Requeue::Never);
@@ -103,7 +90,7 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
         if let Some(served) = served
             && delete_all(agent, &served, is_same).await?
         {
-            return Ok(Requeue::After(RECHECK));
+            return Ok(Requeue::After(limits::DEFINITION_RECHECK));
         }
     }
     tell(agent, target, definition, TerminationStage::Completed).await?;
@@ -142,7 +129,7 @@ async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiRe
         let waiting = objects.iter().filter(|object| !is_deleting(object)).map(identity);
         let deletions = stream::iter(waiting.collect::<Vec<_>>()).map(&delete);
         // An object that cannot be deleted does not stop the others.
-        let outcomes: Vec<ApiResult<()>> = deletions.buffer_unordered(CONCURRENT).collect().await;
+        let outcomes: Vec<ApiResult<()>> = deletions.buffer_unordered(limits::DEFINITION_DELETIONS).collect().await;
         failed = failed.or(outcomes.into_iter().find_map(Result::err));
     }
     failed.map_or(Ok(found), Err)

@@ -7,12 +7,10 @@ use super::metadata::is_deleting;
 use super::namespaces::is_active;
 use super::queue::{Queue, Requeue};
 use crate::follow::follow;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
-
-/// Namespaces that are processed concurrently; the store batches their writes.
-const WORKERS: usize = 16;
 
 /// The object to keep: a resource of the core group, and a name.
 pub struct Kept {
@@ -48,7 +46,7 @@ where
                 queue.add(namespace.to_owned());
             }
         }),
-        queue.work(WORKERS, |namespace: String| {
+        queue.work(limits::EACH_NAMESPACE_WORKERS, |namespace: String| {
             let (served, settle) = (&served, &settle);
             async move {
                 if is_active(agent, &namespace)? {

@@ -12,19 +12,13 @@ use flotilla_cluster::{Object, Revision, Selection};
 use futures_util::stream::{self, StreamExt as _};
 
 use super::agent::Agent;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
 use crate::wall_clock;
-
-/// Events that are removed concurrently; the store batches their writes.
-const CONCURRENT: usize = 64;
-/// Longest time from the expiry of an event to its removal. It is shorter if the lifetime of events is short.
-const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Shortest time between two searches.
-const PAUSE_MIN: Duration = Duration::from_secs(1);
 
 /// Removes expired events, for ever.
 pub async fn run(agent: Rc<Agent>, _: QueueMetrics) -> ApiResult<()> {
@@ -44,7 +38,7 @@ fn expired_below(now: SystemTime, age: Duration) -> Revision {
 
 /// Returns the time until the next search, when the oldest event has expired.
 fn pause(now: SystemTime, oldest: Option<Revision>, age: Duration) -> Duration {
-    let shortest = (age / 60).clamp(PAUSE_MIN, PAUSE_MAX);
+    let shortest = (age / 60).clamp(limits::EVENT_PAUSE_MIN, limits::EVENT_PAUSE_MAX);
     let end = oldest.map(|oldest| UNIX_EPOCH + Duration::from_millis(oldest.unix_ms()) + age);
     let rest = end.map_or(age, |end| end.duration_since(now).unwrap_or_default());
     rest.clamp(shortest, age.max(shortest))
@@ -63,7 +57,7 @@ async fn remove(agent: &Agent, served: &Arc<Served>, end: Revision) -> Option<Re
         let (expired, kept): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| event.revision() < end);
         oldest = oldest.into_iter().chain(kept.iter().map(|event| event.revision())).min();
         let removals = stream::iter(&expired).map(|event| remove_one(agent, served, event));
-        let mut removals = pin!(removals.buffer_unordered(CONCURRENT));
+        let mut removals = pin!(removals.buffer_unordered(limits::EVENT_REMOVALS));
         while removals.next().await.is_some() {}
     }
     oldest
@@ -107,6 +101,6 @@ mod tests {
         assert_eq!(pause(1_000, Some(0)), 2_600);
         assert_eq!(pause(3_599, Some(0)), 60, "searches are not more frequent");
         assert_eq!(pause(9_000, Some(0)), 60);
-        assert_eq!(super::pause(at(0), None, Duration::from_millis(10)), PAUSE_MIN);
+        assert_eq!(super::pause(at(0), None, Duration::from_millis(10)), limits::EVENT_PAUSE_MIN);
     }
 }

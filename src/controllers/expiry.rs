@@ -13,12 +13,10 @@ use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::kinds::expiry;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
 use crate::status::ApiResult;
-
-/// How long an object stays at least after it was written, even if it has expired: its writer may want to read it.
-const SETTLE: Duration = Duration::from_secs(10);
 
 /// A resource whose objects expire.
 struct Ending {
@@ -65,7 +63,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
         let Ok(value) = stored_value(object) else { return };
         if let Some(end) = (ending.ends_at)(&value) {
             let (namespace, name) = (object.key().namespace().unwrap_or(""), object.key().name());
-            queue.add_after((namespace.to_owned(), name.to_owned()), remaining(end).max(SETTLE));
+            queue.add_after((namespace.to_owned(), name.to_owned()), remaining(end).max(limits::EXPIRY_SETTLE));
         }
     };
     tokio::join!(

@@ -4,7 +4,6 @@
 //! group that rests.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Scope, Selection};
 use flotilla_proto::time::Timestamp;
@@ -15,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::agent::Agent;
 use crate::follow::follow;
+use crate::limits;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
 use crate::rules::names;
 use crate::scan::scan;
@@ -26,14 +26,6 @@ const NAMESPACE: &str = "kube-system";
 /// Label of these leases, and its value.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 const HOST_LABEL: &str = "kubernetes.io/hostname";
-/// Duration of a lease, as in the reference. A lease stays this long after its server last renewed it.
-const DURATION_SECONDS: i64 = 3_600;
-/// Interval of renewals; short enough that several may fail before the lease expires.
-const RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
-/// Delay before a failed renewal is retried.
-const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// Delay before a deleted lease is created again.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Renews the lease of this server, and removes the expired leases of others.
 pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
@@ -62,14 +54,14 @@ async fn keep(agent: &Agent, target: Target<'_>, holder: &str, deleted: &Notify)
             failed => failed,
         };
         let interval = match kept {
-            Ok(()) => RENEWAL_INTERVAL,
+            Ok(()) => limits::IDENTITY_RENEWAL_INTERVAL,
             Err(error) => {
                 tracing::warn!(%error, lease = name, "cannot renew the lease of this server yet");
-                RETRY_INTERVAL
+                limits::IDENTITY_RETRY_INTERVAL
             }
         };
         if tokio::time::timeout(interval, deleted.notified()).await.is_ok() {
-            tokio::time::sleep(SETTLE).await;
+            tokio::time::sleep(limits::IDENTITY_SETTLE).await;
         }
     }
 }
@@ -89,7 +81,7 @@ async fn renew(agent: &Agent, target: Target<'_>, holder: &str) -> ApiResult<()>
             lease.set_at(&["metadata", "labels", HOST_LABEL], member);
         }
         lease.set_at(&["spec", "holderIdentity"], holder);
-        lease.set_at(&["spec", "leaseDurationSeconds"], DURATION_SECONDS);
+        lease.set_at(&["spec", "leaseDurationSeconds"], limits::IDENTITY_LEASE_SECONDS);
         lease.set_at(&["spec", "renewTime"], now().micro());
     };
     if agent.get(target)?.is_some() {
@@ -131,7 +123,7 @@ fn is_gone(lease: &Value, now: Timestamp) -> bool {
         return false;
     }
     let renewed = Timestamp::parse_micro(lease.str_at(&["spec", "renewTime"]));
-    let seconds = lease.at(&["spec", "leaseDurationSeconds"]).as_int().unwrap_or(DURATION_SECONDS);
+    let seconds = lease.at(&["spec", "leaseDurationSeconds"]).as_int().unwrap_or(limits::IDENTITY_LEASE_SECONDS);
     renewed.map_or(true, |renewed| renewed.seconds.saturating_add(seconds) < now.seconds)
 }
 

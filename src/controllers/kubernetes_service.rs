@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Object};
 use tokio::time::Instant;
@@ -17,16 +16,13 @@ use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::bootstrap;
 use crate::follow::follow;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
-/// How long a server stays published after its connection broke, as in the reference for a lease that is not renewed.
-const ABSENCE_MAX: Duration = Duration::from_secs(15);
-/// Interval of checks whether a connected server has become a member.
-const ADMISSION_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Publishes the servers, now and whenever one comes or goes, and restores endpoints that were changed or deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
@@ -67,7 +63,8 @@ async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Requeue
     let members = others.iter().filter(|(_, votes)| *votes).filter_map(|(address, _)| address.parse().ok());
     let (addresses, next) = servers.borrow_mut().look(members.chain([own.ip()]), now);
     // A connected server that is not a member may become one.
-    let next = if others.iter().all(|(_, votes)| *votes) { next } else { Some(now + ADMISSION_INTERVAL) };
+    let next =
+        if others.iter().all(|(_, votes)| *votes) { next } else { Some(now + limits::SERVER_ADMISSION_INTERVAL) };
     let addresses: Vec<IpAddr> =
         addresses.into_iter().filter(|it| !it.is_loopback() && it.is_ipv4() == own.is_ipv4()).collect();
     // Addresses that only processes of the same host can reach are not published.
@@ -97,14 +94,16 @@ impl Servers {
     /// longer published. The time is `None` if no server is absent.
     fn look(&mut self, there: impl Iterator<Item = IpAddr>, now: Instant) -> (Vec<IpAddr>, Option<Instant>) {
         self.0.extend(there.map(|address| (address, now)));
-        self.0.retain(|_, last| now.duration_since(*last) < ABSENCE_MAX);
-        let next = self.0.values().filter(|last| **last < now).min().map(|last| *last + ABSENCE_MAX);
+        self.0.retain(|_, last| now.duration_since(*last) < limits::SERVER_ABSENCE_MAX);
+        let next = self.0.values().filter(|last| **last < now).min().map(|last| *last + limits::SERVER_ABSENCE_MAX);
         (self.0.keys().copied().collect(), next)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::time::Timestamp;
@@ -15,6 +14,7 @@ use super::token_secrets::{ACCOUNT_NAME, ACCOUNT_UID, token_type};
 use crate::access::nodes::names_secret;
 use crate::access::tokens::{INVALID_SINCE, LAST_USED, SECONDS_PER_DAY, Use, day_of};
 use crate::bootstrap::LEGACY_TOKEN_TRACKING;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now, stored_value};
 use crate::scan::scan;
@@ -22,11 +22,6 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
 
-/// How long a token must be unused before it is refused, and again before it is removed: the default of
-/// `--legacy-service-account-token-clean-up-period` of kube-controller-manager, in seconds.
-const UNUSED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
-/// Interval between two searches for unused tokens.
-const SEARCH_INTERVAL: Duration = Duration::from_secs(SECONDS_PER_DAY.cast_unsigned());
 const LABELS: [&str; 2] = ["metadata", "labels"];
 
 /// Records the day of each token use that this server has seen.
@@ -49,7 +44,7 @@ pub async fn clean(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     queue.add(());
     let attempt = |()| async {
         cleaner.search(now()).await?;
-        Ok(Requeue::After(SEARCH_INTERVAL))
+        Ok(Requeue::After(limits::LEGACY_TOKEN_SEARCH_INTERVAL))
     };
     queue.work(1, attempt).await;
     Ok(())
@@ -169,12 +164,13 @@ impl Cleaner {
 /// Returns whether uses have been recorded for at least as long as a token may be unused. Recording began at some time
 /// on the day `since`, so the first whole day is the next one.
 fn is_tracked_long_enough(since: &str, now: Timestamp) -> bool {
-    start_of(since).is_some_and(|start| start.seconds + SECONDS_PER_DAY + UNUSED_SECONDS <= now.seconds)
+    start_of(since)
+        .is_some_and(|start| start.seconds + SECONDS_PER_DAY + limits::LEGACY_TOKEN_UNUSED_SECONDS <= now.seconds)
 }
 
 /// Returns the next action on a token, judged by its Secret alone. Returns `None` if the token stays as it is.
 fn next_action(secret: &Value, now: Timestamp) -> Option<TokenAction> {
-    let long_ago = Timestamp { seconds: now.seconds - UNUSED_SECONDS, ..now };
+    let long_ago = Timestamp { seconds: now.seconds - limits::LEGACY_TOKEN_UNUSED_SECONDS, ..now };
     let label = |name| secret.at(&[LABELS[0], LABELS[1], name]).as_str();
     let created = Timestamp::parse(secret.str_at(&["metadata", "creationTimestamp"])).ok()?;
     if created.seconds >= long_ago.seconds || !secret.at(&["metadata", "deletionTimestamp"]).is_null() {

@@ -13,16 +13,12 @@ use super::agent::Agent;
 use super::metadata::is_deleting;
 use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
-
-/// Pods that are processed concurrently.
-const WORKERS: usize = 8;
-/// How long the controller waits for a missing node, which a kubelet may register again.
-const QUARANTINE: Duration = Duration::from_secs(40);
 
 /// Removes these pods once their grace period is over.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
@@ -31,7 +27,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let queue = Queue::new(measured);
     let look_at = |pod: &Object| {
         let key = pod.key();
-        queue.add_after((key.namespace().unwrap_or("").to_owned(), key.name().to_owned()), QUARANTINE);
+        queue.add_after((key.namespace().unwrap_or("").to_owned(), key.name().to_owned()), limits::LOST_POD_QUARANTINE);
     };
     tokio::join!(
         follow(&pod_table, Interest::default(), |seen| {
@@ -47,7 +43,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             let found = chunks.map_while(Result::ok).flatten();
             found.filter(|pod| is_deleting(pod)).for_each(|pod| look_at(&pod));
         }),
-        queue.work(WORKERS, |(namespace, name): (String, String)| {
+        queue.work(limits::LOST_POD_WORKERS, |(namespace, name): (String, String)| {
             let (agent, pods, nodes) = (&agent, &pods, &nodes);
             async move {
                 let target = Target { served: pods, namespace: &namespace, name: &name, subresource: "" };

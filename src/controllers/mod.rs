@@ -41,13 +41,12 @@ mod token_secrets;
 mod upkeep;
 
 use std::net::SocketAddr;
-use std::panic::AssertUnwindSafe;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use actix_web::rt::task::JoinHandle;
 use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::watch;
@@ -61,9 +60,7 @@ use crate::metrics::queues::QueueMetrics;
 use crate::pki::Authority;
 use crate::registry::Registry;
 use crate::status::ApiResult;
-
-/// Delay before a controller that ended is started again.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
+use crate::tasks::{self, Task};
 
 /// The settings of controllers.
 #[derive(Debug, Clone)]
@@ -97,7 +94,8 @@ pub struct Settings {
 /// The running controllers; they stop when this is dropped.
 #[derive(Debug)]
 pub struct Controllers {
-    tasks: Vec<JoinHandle<()>>,
+    #[expect(dead_code, reason = "they work until they are dropped")]
+    tasks: Vec<Task>,
     broken: Broken,
 }
 
@@ -122,12 +120,6 @@ impl Controllers {
     /// Stops the controllers immediately; the next ones to start resume the unfinished work.
     pub fn stop(self) {
         drop(self);
-    }
-}
-
-impl Drop for Controllers {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -220,7 +212,7 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
         let measured = QueueMetrics::named(registry.metrics.meter(), queue);
         let (agent, drain, broken, leads) = (Rc::clone(agent), drain.clone(), broken.clone(), registry.leadership());
         let run = move || run(Rc::clone(&agent), measured.clone());
-        actix_web::rt::spawn(async move {
+        tasks::owned(name, async move {
             tokio::select! {
                 () = drain.begun() => {}
                 () = while_leading(leads, || keep_running(name, &run, &broken)) => {}
@@ -230,17 +222,17 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
     let embedded = if settings.embedded { CONTROLLERS } else { &[] };
     let embedded = embedded.iter().map(|controller| begin(controller, &manager));
     let of_api = OF_API.iter().map(|controller| begin(controller, &server));
-    let mut tasks: Vec<_> = embedded.chain(of_api).collect();
+    let mut running: Vec<_> = embedded.chain(of_api).collect();
     for &(name, run) in OF_EACH {
         let (agent, drain, broken) = (Rc::clone(&server), drain.clone(), broken.clone());
-        tasks.push(actix_web::rt::spawn(async move {
+        running.push(tasks::owned(name, async move {
             tokio::select! {
                 () = drain.begun() => {}
                 () = keep_running(name, || run(Rc::clone(&agent)), &broken) => {}
             }
         }));
     }
-    Controllers { tasks, broken }
+    Controllers { tasks: running, broken }
 }
 
 /// Runs `work` whenever this replica leads, until the store or the work ends.
@@ -272,17 +264,14 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Restarts a controller whenever it ends, since nothing else would do its work.
+/// Restarts a controller whenever it ends, since nothing else would do its work. It counts as failed during the pause
+/// before it starts again.
 async fn keep_running<F: Future<Output = ApiResult<()>>>(name: &'static str, run: impl Fn() -> F, broken: &Broken) {
-    loop {
-        match AssertUnwindSafe(run()).catch_unwind().await {
-            Ok(Ok(())) => tracing::error!(controller = name, "controller ended"),
-            Ok(Err(error)) => tracing::error!(controller = name, %error, "controller failed"),
-            Err(_) => tracing::error!(controller = name, "controller panicked"),
-        }
-        let _counted = Counted::new(broken);
-        tokio::time::sleep(RESTART_DELAY).await;
-    }
+    let once = async || match run().await {
+        Ok(()) => ControlFlow::Continue("it ended".to_owned()),
+        Err(error) => ControlFlow::Continue(error.to_string()),
+    };
+    tasks::persist(name, once, || Counted::new(broken)).await;
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::Interest;
 use flotilla_proto::value;
@@ -13,6 +12,7 @@ use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::admission::validating::warnings;
 use crate::follow::follow;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::Target;
 use crate::served::Served;
@@ -20,8 +20,6 @@ use crate::status::ApiResult;
 
 /// The field manager of the status.
 const MANAGER: &str = "validatingadmissionpolicy-status";
-/// Delay from a write of a policy to its check, so that the client that is writing it does not run into conflicts.
-const SETTLE: Duration = Duration::from_secs(5);
 
 /// Checks policies, now and whenever one has changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
@@ -31,7 +29,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             if let Some(policy) = seen.live() {
-                queue.put_off(policy.key().name().to_owned(), SETTLE);
+                queue.put_off(policy.key().name().to_owned(), limits::POLICY_TYPES_SETTLE);
             }
         }),
         queue.work(1, |name: String| {

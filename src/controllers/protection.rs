@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Object, Scope, Selection};
 use flotilla_proto::value::Value;
@@ -19,18 +18,13 @@ use super::agent::Agent;
 use super::metadata::{has_finalizer, is_deleting, mentions, release};
 use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, stored_value};
 use crate::rules::protection::{self, Protection};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-
-/// Objects that are processed concurrently.
-const WORKERS: usize = 4;
-/// Delay from a change to its processing. Meanwhile, users that were admitted before become visible on every replica.
-/// Many changes in a row need only one check.
-const SETTLE: Duration = Duration::from_millis(500);
 
 /// Namespace and name.
 type NamespacedName = (String, String);
@@ -74,7 +68,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protectio
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         join_all(following),
-        controller.queue.work(WORKERS, |namespaced_name| controller.attempt(namespaced_name)),
+        controller.queue.work(limits::PROTECTION_WORKERS, |namespaced_name| controller.attempt(namespaced_name)),
     );
     Ok(())
 }
@@ -84,7 +78,7 @@ impl ProtectionController {
         if let Some(object) = seen.live() {
             let has_finalizer = mentions(object, &self.finalizer);
             if has_finalizer == is_deleting(object) {
-                self.queue.add_after(namespaced_name(object), SETTLE);
+                self.queue.add_after(namespaced_name(object), limits::PROTECTION_SETTLE);
             }
         } else if let Some(object) = seen.deleted() {
             self.held.borrow_mut().remove(&namespaced_name(object));
@@ -96,7 +90,7 @@ impl ProtectionController {
         let namespace = change.object().key().namespace().unwrap_or("");
         let concerned = |(own, _): &&NamespacedName| own.is_empty() || own == namespace;
         for namespaced_name in self.held.borrow().iter().filter(concerned) {
-            self.queue.add_after(namespaced_name.clone(), SETTLE);
+            self.queue.add_after(namespaced_name.clone(), limits::PROTECTION_SETTLE);
         }
     }
 

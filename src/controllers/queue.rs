@@ -15,9 +15,6 @@ use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::status::ApiResult;
 
-/// Delay after the first failure; doubled with each further one.
-const BACKOFF_MIN: Duration = Duration::from_millis(5);
-
 /// Whether a key is attempted again after a successful attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requeue {
@@ -160,7 +157,7 @@ impl<K: Clone + Eq + Hash + Ord + Debug> Queue<K> {
 }
 
 fn backoff(failures: u32) -> Duration {
-    BACKOFF_MIN.saturating_mul(1 << failures.min(16)).min(limits::CONTROLLER_BACKOFF)
+    limits::CONTROLLER_BACKOFF_MIN.saturating_mul(1 << failures.min(16)).min(limits::CONTROLLER_BACKOFF)
 }
 
 impl<K: Clone + Eq + Hash + Ord> State<K> {
@@ -258,7 +255,7 @@ mod tests {
             queue.finish(key, None);
         }
         assert_eq!(queue.next().await, "a");
-        assert!(begun.elapsed() >= BACKOFF_MIN * 7);
+        assert!(begun.elapsed() >= limits::CONTROLLER_BACKOFF_MIN * 7);
         queue.finish("a", Some(Requeue::After(Duration::from_secs(60))));
         queue.add("a");
         assert_eq!(queue.next().await, "a", "what is added does not wait for its delay");

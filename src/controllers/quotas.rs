@@ -22,16 +22,12 @@ use super::metadata::{is_deleting, metadata};
 use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::kinds::admission::quota::{self, Tally, Usage};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-
-/// Quotas that are counted concurrently.
-const WORKERS: usize = 4;
-/// Delay from a change to the count, so that many changes need one count only.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Group and resource.
 type Counted = (String, String);
@@ -72,7 +68,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         controller.follow_all(),
-        controller.queue.work(WORKERS, |item| controller.attempt(item)),
+        controller.queue.work(limits::QUOTA_WORKERS, |item| controller.attempt(item)),
     );
     Ok(())
 }
@@ -99,9 +95,9 @@ impl QuotaController {
         // or here, and needs no count.
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         if matches!(seen, Seen::Present(_)) {
-            self.queue.add_after(QuotaItem::Again(namespace, name), SETTLE);
+            self.queue.add_after(QuotaItem::Again(namespace, name), limits::QUOTA_SETTLE);
         } else if quota::is_uncounted(&quota) {
-            self.queue.add_after(QuotaItem::First(namespace, name), SETTLE);
+            self.queue.add_after(QuotaItem::First(namespace, name), limits::QUOTA_SETTLE);
         }
     }
 
@@ -175,7 +171,7 @@ impl QuotaController {
         let namespace = object.key().namespace().unwrap_or("");
         for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
             if counts.contains(of) {
-                self.queue.add_after(QuotaItem::Again(namespace.to_owned(), name.clone()), SETTLE);
+                self.queue.add_after(QuotaItem::Again(namespace.to_owned(), name.clone()), limits::QUOTA_SETTLE);
             }
         }
     }
@@ -193,7 +189,7 @@ impl QuotaController {
         let used = self.count(&quota, now, &mut leaves).await?;
         let again =
             leaves.map(|at: Timestamp| Duration::from_secs(u64::try_from(at.seconds - now.seconds).unwrap_or(0)));
-        let rest = || again.map_or(Requeue::Never, |again| Requeue::After(again.max(SETTLE)));
+        let rest = || again.map_or(Requeue::Never, |again| Requeue::After(again.max(limits::QUOTA_SETTLE)));
         if says(&quota, &used) {
             return Ok(rest());
         }
@@ -213,11 +209,11 @@ impl QuotaController {
         match counted.await {
             Ok(()) => {
                 // A charged write may not have been stored yet when the objects were counted.
-                self.queue.add_after(QuotaItem::Again(namespace.clone(), name.clone()), SETTLE);
+                self.queue.add_after(QuotaItem::Again(namespace.clone(), name.clone()), limits::QUOTA_SETTLE);
                 Ok(Requeue::Never)
             }
             Err(ApiError { code: 404, .. }) => Ok(Requeue::Never),
-            Err(ApiError { code: 409, .. }) => Ok(Requeue::After(SETTLE)),
+            Err(ApiError { code: 409, .. }) => Ok(Requeue::After(limits::QUOTA_SETTLE)),
             Err(error) => Err(error),
         }
     }

@@ -19,6 +19,7 @@ use super::agent::Agent;
 use super::metadata::{has_finalizer, release};
 use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now, stored_value};
 use crate::rules::addresses::{self, Block};
@@ -35,11 +36,6 @@ const DEFAULT: &str = "kubernetes";
 /// Label that names the manager of an address, and its value for the addresses of services.
 const MANAGED_BY: [&str; 3] = ["metadata", "labels", "ipaddress.kubernetes.io/managed-by"];
 const ALLOCATOR: &str = "ipallocator.k8s.io";
-/// Delay from a change to its processing, so that many changes need one check only.
-const SETTLE: Duration = Duration::from_secs(2);
-/// How long a range stays after its deletion. After that time, every server has seen the deletion, and none allocates
-/// an address from the range.
-const GRACE: Duration = Duration::from_secs(10);
 
 struct RangeController {
     agent: Rc<Agent>,
@@ -60,7 +56,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&ranges, Interest::default(), |seen| {
             if let Some(range) = seen.live() {
-                controller.queue.add_after(range.key().name().to_owned(), SETTLE);
+                controller.queue.add_after(range.key().name().to_owned(), limits::SERVICE_CIDR_SETTLE);
             }
             controller.look_at_held(&seen);
         }),
@@ -73,7 +69,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 impl RangeController {
     fn look_at_held(&self, seen: &Seen<'_>) {
         if matches!(seen, Seen::Changed(_)) {
-            self.held.borrow().iter().for_each(|name| self.queue.add_after(name.clone(), SETTLE));
+            self.held.borrow().iter().for_each(|name| self.queue.add_after(name.clone(), limits::SERVICE_CIDR_SETTLE));
         }
     }
 
@@ -114,7 +110,7 @@ impl RangeController {
         }
         let since = Timestamp::parse(deleted).map_or(i64::MAX, |deleted| now().seconds - deleted.seconds);
         let since = Duration::from_secs(u64::try_from(since).unwrap_or(0));
-        if let Some(rest) = GRACE.checked_sub(since).filter(|rest| !rest.is_zero()) {
+        if let Some(rest) = limits::SERVICE_CIDR_GRACE.checked_sub(since).filter(|rest| !rest.is_zero()) {
             return Ok(Requeue::After(rest));
         }
         let uid = range.str_at(&["metadata", "uid"]);

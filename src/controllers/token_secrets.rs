@@ -13,6 +13,7 @@ use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::access::tokens::{Account, LegacyAccount};
 use crate::follow::follow;
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target};
 use crate::scan::scan;
@@ -24,8 +25,6 @@ const TYPE: &str = "kubernetes.io/service-account-token";
 pub(super) const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
 /// Where a Secret states the UID of its account.
 pub(super) const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
-/// Secrets that are processed concurrently; the store batches their writes.
-const WORKERS: usize = 8;
 
 /// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +60,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
                 controller.add(TokenSecretItem::Account, account);
             }
         }),
-        controller.queue.work(WORKERS, |item| controller.attempt(item)),
+        controller.queue.work(limits::TOKEN_SECRET_WORKERS, |item| controller.attempt(item)),
     );
     Ok(())
 }

@@ -2,7 +2,6 @@
 //! certain content. [`crate::bootstrap`] lists these objects with their rules.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Object};
 use flotilla_proto::value::Value;
@@ -12,15 +11,10 @@ use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FLOW_GROUP, ReconcileTrigger};
 use crate::follow::{Seen, follow};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::registry::{DeleteOptions, Target, now};
 use crate::status::{ApiError, ApiResult};
-
-/// Delay from a change of an object to its check. It bounds how often the server writes an object that others keep
-/// changing.
-const SETTLE: Duration = Duration::from_secs(2);
-/// How long an object stays that falsely claims to belong to the server.
-const UNWANTED: Duration = Duration::from_secs(10);
 
 /// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +45,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         follow(table, interest, move |seen| {
             // A list shows only objects that exist, so missing ones are checked at its end.
             if matches!(seen, Seen::ListEnd(_) | Seen::Changed(_)) {
-                queue.add_after(item.clone(), SETTLE);
+                queue.add_after(item.clone(), limits::UPKEEP_SETTLE);
             }
         })
     });
@@ -63,7 +57,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     };
     let look_at = |resource: &'static str, seen: &Seen<'_>| {
         if let Some(object) = seen.live().filter(|object| !is_kept(resource, object)) {
-            queue.add_after(UpkeepItem::Unwanted(resource, object.key().name().to_owned()), UNWANTED);
+            queue.add_after(
+                UpkeepItem::Unwanted(resource, object.key().name().to_owned()),
+                limits::UPKEEP_UNWANTED_LIFETIME,
+            );
         }
     };
     tokio::join!(
@@ -108,7 +105,7 @@ async fn attempt(agent: &Agent, of: UpkeepItem) -> ApiResult<Requeue> {
     match done {
         Ok(()) => Ok(Requeue::Never),
         // Another writer changed it at the same time.
-        Err(ApiError { code: 409, .. }) => Ok(Requeue::After(SETTLE)),
+        Err(ApiError { code: 409, .. }) => Ok(Requeue::After(limits::UPKEEP_SETTLE)),
         Err(error) => Err(error),
     }
 }

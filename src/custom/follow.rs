@@ -2,20 +2,14 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Table};
-use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use super::{Definition, GracePeriod};
 use crate::follow::{self, Seen};
 use crate::unreadable::{skip_unreadable, tree};
-
-/// How long to wait before following begins again after a failure.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// The definitions that are established, by their keys.
 #[derive(Debug, Default)]
@@ -83,17 +77,8 @@ fn read(object: &Arc<Object>) -> Option<Definition> {
     Definition::of(&skip_unreadable(tree(object))?)
 }
 
-/// Follows the table of definitions for ever and publishes them after changes. After a panic, following starts again.
+/// Follows the table of definitions for ever and publishes them after changes.
 pub async fn follow(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
-    loop {
-        if AssertUnwindSafe(keep_publishing(table, &publish)).catch_unwind().await.is_err() {
-            tracing::error!("following the definitions of custom resources failed; starting again");
-        }
-        tokio::time::sleep(RESTART_DELAY).await;
-    }
-}
-
-async fn keep_publishing(table: &Arc<Table>, publish: impl Fn(&Definitions)) {
     let (definitions, changed) = (RefCell::new(Definitions::default()), Notify::new());
     tokio::join!(
         follow::follow(table, Interest::default(), |seen| {

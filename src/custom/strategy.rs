@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
+use crate::fieldmanager::reset;
 use crate::rules::{Generation, Strategy, metadata};
 
 /// The strategy without the subresource `status`.
@@ -15,6 +16,7 @@ pub static PLAIN: Strategy = Strategy {
     unknown_field: Some(|field| format!("field label not supported: {field}")),
     prepare_update: |object, old| count(object, old, &["metadata"]),
     warnings: warn_of_finalizers,
+    resets: &[("status", reset::SPEC_AND_METADATA)],
     ..Strategy::DEFAULT
 };
 

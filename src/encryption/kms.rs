@@ -16,11 +16,9 @@ use tokio::time::Instant;
 use super::ENCRYPTED;
 use super::secret_key::{Provider, SecretKey, random};
 use crate::config::Span;
-use crate::limits::{KMS_ANSWER_BYTES, KMS_KEYS_MAX, KMS_RETRY_INTERVAL};
+use crate::limits::{KMS_ANSWER_BYTES, KMS_KEYS_MAX, KMS_RETRY_INTERVAL, KMS_TIMEOUT};
 use crate::outbound::grpc::{self, GrpcError};
 
-/// How long a call may take unless the configuration says otherwise, as in kube-apiserver.
-const TIMEOUT: Duration = Duration::from_secs(3);
 /// Length of the key that the plugin encrypts, in bytes.
 const KEY_BYTES: usize = 32;
 
@@ -117,7 +115,7 @@ impl KmsPlugin {
         let socket = path.filter(|path| path.starts_with('/'));
         let socket = socket.ok_or_else(|| format!("has the endpoint {endpoint:?}, which is not unix:///PATH"))?;
         let timeout = match provider.str_at(&["timeout"]) {
-            "" => TIMEOUT,
+            "" => KMS_TIMEOUT,
             text => text.parse::<Span>().map_err(|error| format!("has the timeout {text:?}: {error}"))?.0,
         };
         if timeout.is_zero() {

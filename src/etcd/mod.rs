@@ -4,6 +4,7 @@
 mod flags;
 mod serving;
 
+use crate::terminal::report;
 use std::process::ExitCode;
 
 /// Release of etcd whose flags are accepted.
@@ -19,11 +20,11 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Err(why) => return refuse(&why, 2),
     };
     if given.is("help") || given.is("h") {
-        print!("{}", flags::help());
+        report(flags::help().trim_end());
         return ExitCode::SUCCESS;
     }
     if given.is("version") {
-        println!("etcd Version: {RELEASE}\n{WHAT} ({}).", crate::version::GIT_VERSION);
+        report(format_args!("etcd Version: {RELEASE}\n{WHAT} ({}).", crate::version::GIT_VERSION));
         return ExitCode::SUCCESS;
     }
     eprintln!("flotilla etcd: {WHAT}.");

@@ -2,21 +2,15 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use compact_str::CompactString;
 use flotilla_cluster::{Interest, Object, Table};
-use futures_util::FutureExt as _;
 use tokio::sync::Notify;
 
 use super::{Fairness, FlowSchema, Objects, PriorityLevel};
 use crate::follow::{self, Seen};
 use crate::unreadable::{skip_unreadable, value};
-
-/// How long following pauses after a failure before it begins again.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// The resources that are followed.
 pub const RESOURCES: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
@@ -24,17 +18,8 @@ pub const RESOURCES: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
 /// The tables of [`RESOURCES`], in the same order.
 pub type Tables = [Arc<Table>; 2];
 
-/// Follows the tables for ever. Begins again after a panic, because the levels must not become outdated.
-pub async fn follow(tables: &Tables, fairness: &Fairness) {
-    loop {
-        if AssertUnwindSafe(follow_once(tables, fairness)).catch_unwind().await.is_err() {
-            tracing::error!("failed to follow flow schemas and priority levels; starting again");
-        }
-        tokio::time::sleep(RESTART_DELAY).await;
-    }
-}
-
-async fn follow_once([schemas, levels]: &Tables, fairness: &Fairness) {
+/// Follows the tables for ever.
+pub async fn follow([schemas, levels]: &Tables, fairness: &Fairness) {
     let (objects, changed) = (RefCell::new(Objects::default()), Notify::new());
     // The number of tables that were not read to their end yet.
     let unread = RefCell::new(2);

@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Longest time that a client is asked to wait.
-const RETRY_AFTER_SECONDS: u64 = 32;
+use crate::limits;
 
 /// The refusals of a level, by the second.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ impl RetryAfter {
             return self.seconds;
         }
         self.before.push_back((self.now, self.refused_now));
-        while self.before.front().is_some_and(|(second, _)| now.saturating_sub(*second) > RETRY_AFTER_SECONDS) {
+        while self.before.front().is_some_and(|(second, _)| now.saturating_sub(*second) > limits::RETRY_AFTER_SECONDS) {
             self.before.pop_front();
         }
         (self.now, self.refused_now) = (now, 1);
@@ -47,7 +46,7 @@ impl RetryAfter {
         let refused: u64 = recent.map(|(_, refused)| refused).sum();
         let may_rise = self.raised.is_none_or(|raised| self.now.saturating_sub(raised) >= self.seconds);
         if may_rise && refused >= 3 * self.seconds {
-            self.seconds = (2 * self.seconds).min(RETRY_AFTER_SECONDS);
+            self.seconds = (2 * self.seconds).min(limits::RETRY_AFTER_SECONDS);
             self.raised = Some(self.now);
         } else if refused < self.seconds && self.seconds > 1 {
             self.seconds -= 1;

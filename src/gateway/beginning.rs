@@ -18,6 +18,7 @@ use crate::drain::Drain;
 use crate::limits;
 use crate::registry::{Registry, now};
 use crate::status::{ApiError, ApiResult};
+use crate::tasks;
 
 /// How far a server is with these steps. Clones share the state.
 #[derive(Debug, Clone, Default)]
@@ -64,11 +65,11 @@ impl Beginning {
                 }
             };
             beginning.done(&context);
-            actix_web::rt::spawn(async move { renew(&context, left).await });
+            tasks::detached_here("bootstrap", async move { renew(&context, left).await });
             return Ok(beginning);
         }
         let begun = beginning.clone();
-        actix_web::rt::spawn(async move {
+        tasks::detached_here("bootstrap", async move {
             while let Err(error) = seed(&context.registry, &context.input).await {
                 tracing::warn!(error = with_causes(&error), "the server cannot begin yet");
                 actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;

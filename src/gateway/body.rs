@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use actix_web::web;
 use bytes::{Bytes, BytesMut};
 use flotilla_objects::api_version;
-use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, conform, json, protobuf, yaml};
@@ -18,6 +17,7 @@ use crate::registry::type_meta::{internal_package, missing_kind, type_meta, unkn
 use crate::registry::{FieldValidation, Incoming};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Details};
+use flotilla_proto::limits::COMPLAINTS_MAX;
 
 use super::past_versions;
 use crate::request::Media;

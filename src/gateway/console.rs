@@ -119,7 +119,7 @@ pub(super) async fn respond(
         }
         ConsolePart::Events => events(gateway, caller),
         ConsolePart::Links => {
-            let token = gateway.console.links.issue(Arc::clone(&caller.user), Instant::now());
+            let token = gateway.console.links.issue(Arc::clone(caller.identity.user()), Instant::now());
             let token = token.ok_or_else(|| ApiError::internal("there are no random numbers"))?;
             let link = Link { token, seconds: limits::CONSOLE_LINK_LIFETIME.as_secs() };
             members::encoded(&link, head.pretty)

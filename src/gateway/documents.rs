@@ -39,7 +39,7 @@ pub(super) async fn measured(
     let body = discovery::Body::Encoded(written.into());
     let found =
         discovery::Answer { status: 200, content_type: prometheus::CONTENT_TYPE.into(), headers: Vec::new(), body };
-    Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }, &caller.warnings))
+    Ok(respond_document(if head.gzip { packed(found, "Accept-Encoding") } else { found }, &caller.notices.warnings))
 }
 
 /// Returns the route under which requests for a document are counted. `None` for most documents, which are not counted.
@@ -78,25 +78,25 @@ pub(super) fn document(
         pretty: head.pretty,
     };
     if let Some(found) = gateway.health.answer(&asked) {
-        return Ok(respond_document(found, &caller.warnings));
+        return Ok(respond_document(found, &caller.notices.warnings));
     }
     if let Some((fairness, what)) = gateway.fairness.as_ref().zip(Dump::of(&path)) {
         let (body, content_type) = (discovery::Body::Encoded(fairness.dump(what).into()), "text/plain; charset=utf-8");
         let found = discovery::Answer { status: 200, content_type: content_type.into(), headers: Vec::new(), body };
-        return Ok(respond_document(found, &caller.warnings));
+        return Ok(respond_document(found, &caller.notices.warnings));
     }
     if let Some(found) = issuer_document(gateway, &asked) {
-        return found.map(|found| respond_document(found, &caller.warnings));
+        return found.map(|found| respond_document(found, &caller.notices.warnings));
     }
     let stated = discovery::version::answer(&asked, &gateway.git_version);
     if let Some(found) = stated.or_else(|| gateway.published.documents().answer(&asked)) {
-        return found.map(|found| respond_document(found, &caller.warnings));
+        return found.map(|found| respond_document(found, &caller.notices.warnings));
     }
     let found = gateway.published.openapi().answer(&asked);
     let found = found.or_else(|| discovery::root::answer(&asked, &gateway.published.documents()));
     let found = found.unwrap_or_else(discovery::Answer::not_found);
     let packs = path == OPENAPI_V2 && head.gzip;
-    Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.warnings))
+    Ok(respond_document(if packs { packed(found, "Accept-Encoding, Accept") } else { found }, &caller.notices.warnings))
 }
 
 /// The one document that is compressed for clients that accept this, since it has megabytes.

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use actix_web::body::{BodySize, BoxBody, MessageBody};
-use actix_web::rt::task::JoinHandle;
 use actix_web::{HttpResponse, web};
 use bytes::Bytes;
 use metrics::Gauge;
@@ -24,6 +23,7 @@ use crate::limits;
 use crate::metrics::route::Route;
 use crate::metrics::slowest::SlowRequest;
 use crate::served::Served;
+use crate::tasks::{self, Task};
 use crate::transport::{Outlet, Wait};
 use crate::unsent::UnsentBytes;
 use crate::wall_clock;
@@ -250,13 +250,13 @@ impl Exchange {
 
     /// Bounds how long a client may take to read its answer: at `ends` this frees the seat and drops the rest of the
     /// body; [`limits::READER_STALL`] later it closes the connection.
-    fn expire(&mut self, ends: Instant, body: Rc<RefCell<BodySource>>, outlet: Outlet) -> JoinHandle<()> {
+    fn expire(&mut self, ends: Instant, body: Rc<RefCell<BodySource>>, outlet: Outlet) -> Task {
         let mut seat = Self::begin(self.gateway.clone());
         seat.progress.lane = self.progress.lane.take();
         seat.progress.seat = self.progress.seat.take();
         seat.progress.flow.clone_from(&self.progress.flow);
         seat.progress.identified = self.progress.identified;
-        actix_web::rt::spawn(async move {
+        tasks::owned("slow reader", async move {
             tokio::time::sleep_until(ends.into()).await;
             drop(seat);
             body.replace(BodySource::Over);
@@ -320,7 +320,7 @@ struct Sent {
 struct Streamed {
     body: Rc<RefCell<BodySource>>,
     sent: Sent,
-    expiry: Option<JoinHandle<()>>,
+    expiry: Option<Task>,
     exchange: Exchange,
     outlet: Outlet,
     wait: Wait,
@@ -354,7 +354,7 @@ impl Streamed {
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Box<dyn Error>>>> {
         if let Some(audited) = self.exchange.progress.audited.as_mut().filter(|audited| audited.is_awaited()) {
             // The client has taken all: it is not late any more.
-            self.expiry.take().iter().for_each(JoinHandle::abort);
+            self.expiry = None;
             audited.end();
             let timeout = self.exchange.gateway.request_timeout;
             let late = self.late.get_or_insert_with(|| Box::pin(sleep(timeout)));
@@ -400,9 +400,6 @@ impl MessageBody for Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        if let Some(expiry) = &self.expiry {
-            expiry.abort();
-        }
         let (Exchange { gateway, progress }, sent) = (&mut self.exchange, &mut self.sent);
         let origin = sent.origin.take();
         progress.answered(gateway, sent.code, sent.bytes, || origin.map(|origin| *origin).unwrap_or_default());

@@ -40,8 +40,8 @@ pub(super) fn enter(
 ) -> Admitted {
     let Some(fairness) = gateway.fairness.as_ref().filter(|_| routed.is_shared()) else { return Admitted::Now };
     let entered = with_attributes(head, routed, |attributes| {
-        let flow = fairness.flow(&caller.user, attributes);
-        let entered = flow.enter(&caller.user.name, attributes.namespace());
+        let flow = fairness.flow(caller.identity.user(), attributes);
+        let entered = flow.enter(&caller.identity.user().name, attributes.namespace());
         (flow, entered)
     });
     let Some((flow, entered)) = entered else { return Admitted::Now };

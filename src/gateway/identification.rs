@@ -30,7 +30,7 @@ pub(super) async fn identify(
     };
     let agent = request.headers().get(USER_AGENT).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let mut caller = Caller::new(found.user, agent.as_deref().unwrap_or(""));
-    caller.warnings.extend(found.warning.map(str::to_owned));
+    caller.notices.warnings.extend(found.warning.map(str::to_owned));
     Ok(caller)
 }
 

@@ -25,6 +25,7 @@ use crate::limits;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
 use crate::status::{ApiError, ApiResult};
+use crate::tasks;
 
 /// The niceness of these threads above that of workers, in steps of nice(2).
 const NICE: i32 = 5;
@@ -61,7 +62,7 @@ impl LargeRequestThreads {
         let (done, waiting) = oneshot::channel();
         let at = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len();
         let is_started = self.threads[at].spawn_fn(move || {
-            actix_web::rt::spawn(async move {
+            tasks::detached_here("large request", async move {
                 let mut done = done;
                 let worked = tokio::select! {
                     worked = AssertUnwindSafe(async move { work().await }).catch_unwind() => worked,
@@ -138,13 +139,12 @@ impl Request<'_> {
                     caller: &mut caller,
                 };
                 let answered = request.answer(verb, &of, Body::Read(body)).await.and_then(MovedAnswer::of);
-                (answered, (caller.warnings, caller.annotations, caller.record))
+                (answered, (caller.notices, caller.record))
             };
             answering.boxed_local()
         };
-        let (answered, (warnings, annotations, record)) = self.gateway.large_requests.run(work).await?;
-        self.caller.warnings = warnings;
-        (self.caller.annotations, self.caller.record) = (annotations, record);
+        let (answered, (notices, record)) = self.gateway.large_requests.run(work).await?;
+        (self.caller.notices, self.caller.record) = (notices, record);
         answered.map(MovedAnswer::open)
     }
 }

@@ -24,6 +24,7 @@ use crate::field::quote;
 use crate::limits;
 use crate::request::Media;
 use crate::status::{ApiError, ApiResult, Details};
+use crate::tasks;
 
 /// Locks for changes of the cluster through this server: one each for members, leaders and shards. They admit one
 /// change of a kind at a time; others wait for it.
@@ -151,7 +152,7 @@ async fn finish<E: ChangeRefusal>(
 ) -> ApiResult<()> {
     let going_on = || ApiError::timeout("the cluster is being changed; repeat the request to wait for it", 1);
     let turn = timeout_at(deadline, Arc::clone(turn).lock_owned()).await.map_err(|_| going_on())?;
-    let changing = actix_web::rt::spawn(async move {
+    let changing = tasks::detached_here("change of members", async move {
         let changed = change.await;
         if let Err(error) = &changed {
             tracing::warn!(%error, "the cluster could not be changed");

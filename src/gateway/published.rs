@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use actix_web::rt::task::JoinHandle;
 use arc_swap::{ArcSwap, Guard};
 use flotilla_proto::catalogue;
 use flotilla_proto::schema::{Ref, Resource, Text};
@@ -17,6 +16,7 @@ use crate::enablement::Enablement;
 use crate::openapi::{Custom, OpenApi, Remote};
 use crate::registry::Registry;
 use crate::served::Served;
+use crate::tasks::{self, Task};
 
 /// The current discovery and OpenAPI.
 #[derive(Debug)]
@@ -60,9 +60,9 @@ impl Published {
     }
 
     /// Serves the stored definitions, and follows their changes, for ever.
-    pub fn follow(self: &Arc<Self>, registry: &Arc<Registry>) -> JoinHandle<()> {
+    pub fn follow(self: &Arc<Self>, registry: &Arc<Registry>) -> Task {
         let (published, registry) = (Arc::clone(self), Arc::clone(registry));
-        actix_web::rt::spawn(async move {
+        tasks::service("custom resources", async move || {
             let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return };
             custom::follow(&registry.table(&served), |definitions| published.publish(&registry, definitions)).await;
         })
@@ -75,13 +75,13 @@ impl Published {
     }
 
     /// Publishes the resources of other servers, and follows their changes, for ever.
-    pub fn follow_remotes(self: &Arc<Self>, aggregation: &Arc<Aggregation>) -> JoinHandle<()> {
+    pub fn follow_remotes(self: &Arc<Self>, aggregation: &Arc<Aggregation>) -> Task {
         let (published, aggregation) = (Arc::clone(self), Arc::clone(aggregation));
         let publish = move |remotes: &[GroupVersionDocuments]| {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
             published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
-        actix_web::rt::spawn(documents::keep(aggregation, publish))
+        tasks::service("documents of servers", async move || documents::keep(Arc::clone(&aggregation), &publish).await)
     }
 
     fn rebuild(&self, change: impl FnOnce(&mut [Vec<discovery::Served>; 2])) {

@@ -46,7 +46,7 @@ impl Request<'_> {
                 answer::pack(encoded, gzip)
             }
         };
-        Ok(answer::respond_packed(code, packed, &self.caller.warnings))
+        Ok(answer::respond_packed(code, packed, &self.caller.notices.warnings))
     }
 
     /// Returns whether an object is large and must be encoded anew or compressed, which keeps a worker for long.
@@ -80,7 +80,7 @@ impl Request<'_> {
             self.gateway.registry.wait_promised(page.revision).await?;
         }
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
-        lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
+        lists::respond(self.gateway, &self.served, page, show, &self.caller.notices.warnings).await
     }
 
     pub(super) async fn watch(self, by_path: bool) -> ApiResult<HttpResponse> {
@@ -92,6 +92,6 @@ impl Request<'_> {
         let show = Show { representation, include: self.include(), gzip: false };
         let (request, connection) = (self.head.request()?, self.head.connection);
         let asked = watches::WatchRequest { namespace: self.namespace, listing, connection, request };
-        watches::respond(self.gateway, &self.served, asked, show, &self.caller.warnings).await
+        watches::respond(self.gateway, &self.served, asked, show, &self.caller.notices.warnings).await
     }
 }

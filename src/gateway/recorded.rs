@@ -33,7 +33,7 @@ pub(super) fn begin(
     let audit = gateway.audit.as_ref()?;
     let uri = uri(head);
     let decoded = path::decode(head.path);
-    let user = caller.as_ref().map(|caller| &caller.user);
+    let user = caller.as_ref().map(|caller| caller.identity.user());
     let who = (user, progress.began, progress.identified.saturating_duration_since(progress.began));
     let begun =
         |requested: &Requested<'_>, who, lasts| Audited::begin(audit, request, (id, &uri), who, (requested, lasts));
@@ -122,7 +122,7 @@ pub(super) async fn precedes(exchange: &mut Exchange, response: &HttpResponse) {
 /// Learns what the handling of a request has found.
 pub(super) fn learn(progress: &mut Progress, caller: &mut Caller) {
     if let Some(audited) = &mut progress.audited {
-        audited.annotations = std::mem::take(&mut caller.annotations);
+        audited.annotations = std::mem::take(&mut caller.notices.annotations);
         if let Some(record) = caller.record.take() {
             audited.record = *record;
         }

@@ -24,7 +24,7 @@ pub(super) async fn answer(
     let lasts = progress.ends.is_none();
     let passing = gateway.passing(head)?;
     let passing = ForwardedRequest { drain: passing.drain.filter(|_| lasts || passing.is_upgrade()), ..passing };
-    let answered = pass::answer(&gateway.aggregation, remote, &passing, &caller.user, lasts, payload).await?;
+    let answered = pass::answer(&gateway.aggregation, remote, &passing, caller.identity.user(), lasts, payload).await?;
     // Until here the request had the seat of a bounded request.
     if !lasts && answered.status() == StatusCode::SWITCHING_PROTOCOLS && !progress.last(gateway) {
         return Ok(answer::too_many_requests(1));

@@ -39,7 +39,7 @@ pub(super) struct Request<'r> {
 }
 
 fn warn_of_deprecation(served: Option<&Served>, caller: &mut Caller) {
-    caller.warnings.extend(served.and_then(deprecation::warning).map(str::to_owned));
+    caller.notices.warnings.extend(served.and_then(deprecation::warning).map(str::to_owned));
 }
 
 /// Answers a request about objects whose user is authorized.
@@ -92,7 +92,7 @@ pub(super) async fn answer(
     if !verb.writes() {
         return request.read(verb, &of).await;
     }
-    match arrive(gateway, (request.caller.user.name.as_str(), request.namespace), payload, progress).await {
+    match arrive(gateway, (request.caller.identity.user().name.as_str(), request.namespace), payload, progress).await {
         Some(body) if request.is_large(verb, &body) => Box::pin(request.answer_aside(verb, of.clone(), body)).await,
         Some(body) => Box::pin(request.answer(verb, &of, body)).await,
         None => Ok(answer::too_many_requests(progress.retry_after(gateway))),

@@ -9,7 +9,6 @@ use actix::Actor as _;
 use actix_service::fn_service;
 use actix_web::FromRequest as _;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::rt::task::JoinHandle;
 use actix_web::web::{self, ServiceConfig};
 use tokio::sync::Semaphore;
 
@@ -31,6 +30,7 @@ use crate::audit::Audit;
 use crate::boot::{Boot, StartError};
 use crate::config::Config;
 use crate::drain::Drain;
+use crate::tasks::{self, Task};
 use crate::unsent;
 
 use crate::discovery::health::Health;
@@ -103,17 +103,7 @@ pub struct Gateway {
     /// Tasks that follow roles and bindings, custom resources, policies and webhooks, and other servers, and that
     /// search for unreadable objects.
     #[expect(dead_code, reason = "they work until they are dropped")]
-    following: Vec<AbortedOnDrop>,
-}
-
-/// A task that ends when this is dropped.
-#[derive(Debug)]
-struct AbortedOnDrop(JoinHandle<()>);
-
-impl Drop for AbortedOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    following: Vec<Task>,
 }
 
 /// Returns the registry that the configuration describes.
@@ -170,7 +160,7 @@ impl Gateway {
         registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry, &aggregation).await?;
         following.extend(outside);
-        following.push(actix_web::rt::spawn(Arc::clone(&aggregation).follow()));
+        following.push(follow_servers(&aggregation));
         following.push(published.follow_remotes(&aggregation));
         following.push(examine(&registry));
         let health = beginning.health(boot);
@@ -182,11 +172,12 @@ impl Gateway {
             registry,
             aggregation,
             authenticator: Arc::clone(&boot.authenticator),
-            following: following.into_iter().map(AbortedOnDrop).collect(),
+            following,
             issuer: boot.issuer.clone(),
             address: SocketAddr::new(boot.config.advertised(), boot.address.port()),
             jwks_uri: boot
                 .config
+                .tokens
                 .service_account_jwks_uri
                 .clone()
                 .unwrap_or_else(|| jwks_uri((boot.config.advertised(), boot.address.port()).into())),
@@ -279,7 +270,7 @@ impl Gateway {
         let gateway = web::Data::from(Arc::clone(self));
         move |config: &mut ServiceConfig| {
             let actor = web::Data::new(GatewayActor::new(gateway.clone()).start());
-            actix_web::rt::spawn(gateway.watchdog.attend(watchdog::WORKER));
+            tasks::detached_here("attendance", gateway.watchdog.attend(watchdog::WORKER));
             let gateway = gateway.clone();
             // actix-web boxes the future of a service once. It would box that of a handler twice, and look up the
             // handler's arguments for each request.
@@ -296,10 +287,16 @@ impl Gateway {
     }
 }
 
+/// Starts to follow the APIService objects and the servers behind them.
+fn follow_servers(aggregation: &Arc<Aggregation>) -> Task {
+    let aggregation = Arc::clone(aggregation);
+    tasks::service("aggregated servers", async move || Arc::clone(&aggregation).follow().await)
+}
+
 /// Starts the search for unreadable objects among those that were stored before this server started.
-fn examine(registry: &Arc<Registry>) -> JoinHandle<()> {
+fn examine(registry: &Arc<Registry>) -> Task {
     let registry = Arc::clone(registry);
-    actix_web::rt::spawn(async move { registry.examine_stored().await })
+    tasks::service("unreadable objects", async move || registry.examine_stored().await)
 }
 
 /// Returns the seats of reads and writes. With priority and fairness, the levels divide the sum of both.
@@ -312,11 +309,7 @@ fn seats(config: &Config) -> Seats {
 }
 
 /// Starts to follow the tables of FlowSchemas and priority levels. `None` if priority and fairness is off.
-fn share(
-    boot: &Boot,
-    registry: &Registry,
-    following: &mut Vec<JoinHandle<()>>,
-) -> Result<Option<Arc<Fairness>>, StartError> {
+fn share(boot: &Boot, registry: &Registry, following: &mut Vec<Task>) -> Result<Option<Arc<Fairness>>, StartError> {
     if !boot.config.enable_priority_and_fairness {
         return Ok(None);
     }
@@ -329,12 +322,12 @@ fn share(
     let total = boot.config.max_requests_inflight + boot.config.max_mutating_requests_inflight;
     let fairness = Arc::new(Fairness::new(total));
     let followed = Arc::clone(&fairness);
-    following.push(actix_web::rt::spawn(async move { fairness::follow(&tables, &followed).await }));
+    following.push(tasks::service("priority levels", async move || fairness::follow(&tables, &followed).await));
     Ok(Some(fairness))
 }
 
 /// Starts to follow the tables of roles and bindings.
-fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
+fn follow_roles(registry: &Registry) -> Result<Task, StartError> {
     let table = |resource| {
         let served = registry.resources.of_resource(rbac::GROUP, resource);
         served.map(|served| registry.table(&served)).ok_or(StartError::NoRoles(resource))
@@ -342,13 +335,13 @@ fn follow_roles(registry: &Registry) -> Result<JoinHandle<()>, StartError> {
     let [cluster_roles, roles, cluster_role_bindings, role_bindings] = rbac::RESOURCES.map(table);
     let tables = [cluster_roles?, roles?, cluster_role_bindings?, role_bindings?];
     let rbac = Arc::clone(&registry.authorizer.rbac);
-    Ok(actix_web::rt::spawn(async move { rbac::follow(&tables, &rbac).await }))
+    Ok(tasks::service("roles", async move || rbac::follow(&tables, &rbac).await))
 }
 
 /// Starts to follow the policies or webhooks of a plugin.
-fn follow_outside(registry: &Arc<Registry>, plugin: DynamicPlugin) -> JoinHandle<()> {
+fn follow_outside(registry: &Arc<Registry>, plugin: DynamicPlugin) -> Task {
     let registry = Arc::clone(registry);
-    actix_web::rt::spawn(async move { registry.admission.follow(&registry, plugin).await })
+    tasks::service(plugin.plugin().name, async move || registry.admission.follow(&registry, plugin).await)
 }
 
 #[cfg(test)]

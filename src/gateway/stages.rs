@@ -91,9 +91,9 @@ pub(super) async fn pass(
     recorded::learn(progress, &mut caller);
     match passed {
         Ok(response) => response,
-        Err(StageRefusal::Status(error)) => refuse(gateway, head, &error, &caller.warnings),
+        Err(StageRefusal::Status(error)) => refuse(gateway, head, &error, &caller.notices.warnings),
         Err(StageRefusal::Forbidden(error)) => {
-            let mut response = refuse(gateway, head, &error, &caller.warnings);
+            let mut response = refuse(gateway, head, &error, &caller.notices.warnings);
             response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             response
         }
@@ -302,7 +302,7 @@ fn count(
 ) -> Result<(), StageRefusal> {
     let is_exempt = match &progress.flow {
         Some(flow) => flow.level.is_exempt,
-        None => caller.user.is_member(MASTERS),
+        None => caller.identity.user().is_member(MASTERS),
     };
     match routed.lane(head.method, is_exempt) {
         Some(lane) if !progress.take_seat(gateway, lane) => Err(no_seat(gateway, head, routed, progress)),
@@ -424,7 +424,9 @@ async fn answer(
     };
     match routed {
         Routed::Objects(info) => resources::answer(gateway, router, head, info, payload, caller, progress).await,
-        Routed::Unserved(_) => Ok(documents::respond_document(discovery::Answer::not_found(), &caller.warnings)),
+        Routed::Unserved(_) => {
+            Ok(documents::respond_document(discovery::Answer::not_found(), &caller.notices.warnings))
+        }
         Routed::Remote { remote, .. } => {
             progress.audited.iter_mut().for_each(|audited| audited.is_remote = true);
             Box::pin(remote::answer(gateway, head, &remote, payload, caller, progress)).await

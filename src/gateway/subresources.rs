@@ -54,10 +54,10 @@ impl Request<'_> {
         let representation = self.head.representation(Offer::Untabled)?;
         let media = body::media(self.head.content_type)?;
         let bytes = body.read()?;
-        let options = WriteOptions::read(&self.head.query, "CreateOptions", &self.caller.user_agent, false)?;
+        let options = WriteOptions::read(&self.head.query, "CreateOptions", self.caller.identity.user_agent(), false)?;
         let part = self.served.part(self.subresource).unwrap_or(&self.served);
         let decoded = body::decode(&bytes, media, part, options.validation)?;
-        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         if let Some(record) = &mut self.caller.record {
@@ -89,7 +89,7 @@ impl Request<'_> {
                 representation::encode_entity(registry, part, &Entity::Built(document), representation, self.include())?
             }
         };
-        Ok(respond(201, encoded, &self.caller.warnings))
+        Ok(respond(201, encoded, &self.caller.notices.warnings))
     }
 
     /// Refuses a user who may read the subresource but not create it.
@@ -100,7 +100,7 @@ impl Request<'_> {
         let of =
             ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..Default::default() };
         let decide = |inquiry: &Inquiry| {
-            self.gateway.registry.authorizer.decide(&self.caller.user, &Attributes::Resource(of), inquiry)
+            self.gateway.registry.authorizer.decide(self.caller.identity.user(), &Attributes::Resource(of), inquiry)
         };
         let decision = self.caller.inquiry.settled(self.caller.ends, decide).await;
         match decision.is_allowed() {
@@ -142,7 +142,7 @@ impl Request<'_> {
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
         let paths = Paths::of(&self.served);
         let of = ScaleOf { parent, part, paths: &paths };
-        let agent = self.caller.user_agent.clone();
+        let agent = self.caller.identity.user_agent().to_owned();
         let (representation, entity) = match verb {
             Verb::Update => {
                 let representation = head.representation_of(&self.served, Offer::Objects)?;
@@ -150,7 +150,7 @@ impl Request<'_> {
                 let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
                 let media = body::media(head.content_type)?;
                 let decoded = body::decode(&bytes, media, part, options.validation)?;
-                self.caller.warnings.extend(decoded.warnings.iter().cloned());
+                self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
                 if let Some(record) = &mut self.caller.record {
                     record.take_object(part, &decoded.value);
                 }
@@ -176,7 +176,7 @@ impl Request<'_> {
             }
         };
         let encoded = representation::encode_entity(registry, part, &entity, representation, self.include())?;
-        Ok(respond(200, encoded, &self.caller.warnings))
+        Ok(respond(200, encoded, &self.caller.notices.warnings))
     }
 
     async fn shown_one(self, shown: Shown) -> ApiResult<HttpResponse> {
@@ -217,7 +217,7 @@ impl Request<'_> {
             }
             Form::Object => self.plain_list(items, representation),
         };
-        Ok(respond(200, encoded, &self.caller.warnings))
+        Ok(respond(200, encoded, &self.caller.notices.warnings))
     }
 
     fn plain_list(&self, mut items: Vec<Value>, representation: Representation) -> answer::Encoded {

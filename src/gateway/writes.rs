@@ -31,7 +31,7 @@ impl<'r> Request<'r> {
         options: &str,
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
         let representation = self.head.representation_of(&self.served, self.offer())?;
-        let read_options = || WriteOptions::read(&self.head.query, options, &self.caller.user_agent, false);
+        let read_options = || WriteOptions::read(&self.head.query, options, self.caller.identity.user_agent(), false);
         // In the reference, a create checks the media type first, an update the options.
         let early = if options == "UpdateOptions" { Some(read_options()?) } else { None };
         let media = body::media(self.head.content_type)?;
@@ -43,11 +43,11 @@ impl<'r> Request<'r> {
 
     pub(super) async fn create(self, body: Body) -> ApiResult<HttpResponse> {
         let (representation, options, object) = self.object(body, "CreateOptions").await?;
-        let warnings_before = self.caller.warnings.len();
+        let warnings_before = self.caller.notices.warnings.len();
         let decode = |caller: &mut Caller| {
             let decoded = object()?;
-            caller.warnings.truncate(warnings_before);
-            caller.warnings.extend(decoded.warnings.iter().cloned());
+            caller.notices.warnings.truncate(warnings_before);
+            caller.notices.warnings.extend(decoded.warnings.iter().cloned());
             if let Some(record) = &mut caller.record {
                 record.take_object(&self.served, &decoded.value);
             }
@@ -73,7 +73,7 @@ impl<'r> Request<'r> {
         let (representation, options, object) = self.object(body, "UpdateOptions").await?;
         let decoded = object()?;
         // A refusal also has the decoder's warnings, for example the error 404 of an object that does not exist.
-        self.caller.warnings.extend(decoded.warnings.iter().cloned());
+        self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
         if let Some(record) = &mut self.caller.record {
             record.take_object(&self.served, &decoded.value);
         }
@@ -95,7 +95,7 @@ impl<'r> Request<'r> {
         let bytes = body.read()?;
         self.caller.record.iter_mut().for_each(|record| record.take_patch(&bytes));
         let apply = format.is_none();
-        let options = WriteOptions::read(&self.head.query, "PatchOptions", &self.caller.user_agent, apply)?;
+        let options = WriteOptions::read(&self.head.query, "PatchOptions", self.caller.identity.user_agent(), apply)?;
         let registry = &self.gateway.registry;
         let target =
             Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
@@ -123,7 +123,7 @@ impl<'r> Request<'r> {
             false => success(&self.served, self.name, &deleted.uid),
         };
         let representation = Representation { form: Form::Object, ..representation };
-        Ok(respond(200, answer::encode_status(&status, representation), &self.caller.warnings))
+        Ok(respond(200, answer::encode_status(&status, representation), &self.caller.notices.warnings))
     }
 
     pub(super) async fn delete_collection(self, body: Body) -> ApiResult<HttpResponse> {
@@ -136,7 +136,7 @@ impl<'r> Request<'r> {
         let registry = &self.gateway.registry;
         let page = registry.delete_collection(&self.served, self.namespace, &listing, &options, self.caller).await?;
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
-        lists::respond(self.gateway, &self.served, page, show, &self.caller.warnings).await
+        lists::respond(self.gateway, &self.served, page, show, &self.caller.notices.warnings).await
     }
 }
 

@@ -16,9 +16,8 @@ use super::yaml_files::YamlFiles;
 use crate::backup::{BackupCommandError, Source};
 use crate::limits;
 use crate::registry::stored_text;
+use crate::terminal::report;
 
-/// How long events live: the default of kube-apiserver's `--event-ttl`, in seconds.
-const EVENT_SECONDS: i64 = 3_600;
 /// The text before the digits of a revision.
 const REVISION_NAME: &[u8] = b"\"resourceVersion\":\"";
 
@@ -93,7 +92,7 @@ impl Export {
         let saved = self.source.save(&backup, &beside(path, ".data"))?;
         let written = self.write(path, &backup, saved.1.last.max(saved.0.revision).get());
         let _ = fs::remove_file(&backup); // no longer needed
-        println!("{}", written?);
+        report(written?);
         Ok(())
     }
 
@@ -151,7 +150,8 @@ impl Exporting {
             Ok(())
         })?;
         let leases = 1..=events.div_ceil(limits::MOVING_LEASE_KEYS);
-        let leases = leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: EVENT_SECONDS }).collect();
+        let leases =
+            leases.map(|id| Lease { id: id.cast_signed(), ttl_seconds: limits::MOVING_EVENT_SECONDS }).collect();
         let bytes = writer.finish(&Ending { leases, revision: revision.cast_signed() })?;
         Ok(format!("{count} objects as of revision {revision}, {bytes} bytes{}", shown(&skipped)))
     }

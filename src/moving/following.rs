@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use flotilla_cluster::{Drafts, Revision};
 use flotilla_proto::json;
@@ -23,8 +23,6 @@ use super::orders::Orders;
 use super::watching::{Sender, WatchEvent, WatchedChange, waiting, watch};
 use crate::limits;
 
-/// How long to wait for a change before checking signals.
-const LOOK: Duration = Duration::from_millis(100);
 /// Accepts the metadata of a list only.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
@@ -147,7 +145,7 @@ impl Following {
                 eprintln!("flotilla: taking over");
                 return self.rest(&changes);
             }
-            if let Ok(change) = changes.recv_timeout(LOOK) {
+            if let Ok(change) = changes.recv_timeout(limits::MOVING_SIGNAL_INTERVAL) {
                 self.apply(change, Some(&sender))?;
                 self.progress("changes are followed");
             }

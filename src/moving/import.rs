@@ -17,6 +17,7 @@ use super::orders::Orders;
 use super::report::Report;
 use crate::backup::Founding;
 use crate::encryption::{EncryptionError, Keys};
+use crate::terminal;
 
 /// The journal in a data directory, with the objects of a running API server.
 const JOURNAL: &str = "import";
@@ -174,15 +175,19 @@ impl Import {
     }
 
     fn tell(&self, serve: Option<String>, report: &Report, put_aside: Option<&(PathBuf, u64)>) {
-        println!("{report}");
+        terminal::report(report);
         if let Some((path, count)) = put_aside {
-            println!("{count} keys that were refused are in {}", path.display());
+            terminal::report(format_args!("{count} keys that were refused are in {}", path.display()));
         }
         match serve {
             Some(serve) => {
-                println!("{}: {} objects\n{serve}", self.founding.data_dir.display(), report.taken_count());
+                terminal::report(format_args!(
+                    "{}: {} objects\n{serve}",
+                    self.founding.data_dir.display(),
+                    report.taken_count()
+                ));
             }
-            None => println!("nothing was written"),
+            None => terminal::report("nothing was written"),
         }
     }
 

@@ -166,7 +166,7 @@ impl Input {
 
     /// Returns all objects in batches, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, InputError>> + '_ {
-        Reading { input: self, at: 0, ended: false, reported: Instant::now() }
+        InputPass { input: self, at: 0, ended: false, reported: Instant::now() }
     }
 
     /// Converts a key to a draft. `None` if the key is not that of an object, or if the object is refused.
@@ -218,14 +218,14 @@ fn of_unknown(key: &str) -> String {
     parts[..parts.len().saturating_sub(1).clamp(1, 2)].join("/")
 }
 
-struct Reading<'a> {
+struct InputPass<'a> {
     input: &'a mut Input,
     at: usize,
     ended: bool,
     reported: Instant,
 }
 
-impl Reading<'_> {
+impl InputPass<'_> {
     fn tell(&mut self) {
         if self.reported.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
             self.reported = Instant::now();
@@ -234,7 +234,7 @@ impl Reading<'_> {
     }
 }
 
-impl Iterator for Reading<'_> {
+impl Iterator for InputPass<'_> {
     type Item = Result<Drafts, InputError>;
 
     fn next(&mut self) -> Option<Self::Item> {

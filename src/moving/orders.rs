@@ -1,5 +1,6 @@
 //! Receives the signals that control a running import.
 
+use crate::tasks;
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -32,7 +33,7 @@ impl Orders {
             // Without signals there are no instructions. An error was already reported at the start.
             let _ = runtime.block_on(listening);
         };
-        std::thread::Builder::new().name("signals".into()).spawn(listen)?;
+        tasks::thread("signals", None, listen)?;
         started.recv().map_err(|_| io::Error::other("cannot receive signals"))?;
         Ok(Self { received, take_over })
     }

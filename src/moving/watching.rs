@@ -13,6 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::live::SourceResource;
 use crate::administration::{Client, ClientError};
 use crate::limits;
+use crate::tasks;
 
 /// An event of a watch.
 #[derive(Debug)]
@@ -92,8 +93,8 @@ struct ReceiverDropped;
 /// Watches a resource from a version on, on its own thread, until the receiver is dropped.
 pub(super) fn watch(client: Arc<Client>, of: Arc<SourceResource>, version: String, changes: Sender) -> io::Result<()> {
     let watch = Watch { of, version, changes, pause: limits::MOVING_WATCH_PAUSE };
-    let thread = std::thread::Builder::new().name("watch".into()).stack_size(limits::MOVING_WATCH_STACK);
-    thread.spawn(move || drop(watch.run(|path| client.download_as(path, "application/json")))).map(drop)
+    let run = move || drop(watch.run(|path| client.download_as(path, "application/json")));
+    tasks::thread("watch", Some(limits::MOVING_WATCH_STACK), run).map(drop)
 }
 
 struct Watch {

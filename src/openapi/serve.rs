@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use flotilla_proto::json;
@@ -21,9 +21,6 @@ use crate::enablement::Enablement;
 use crate::limits;
 use crate::request::query::Query;
 use crate::wall_clock;
-
-/// How long clients may cache a document whose hash is in the URL.
-const IMMUTABLE_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The documents of the built-in kinds, of one set of custom resources and of other servers.
 #[derive(Debug)]
@@ -190,7 +187,7 @@ impl OpenApi {
         match query.get("hash") {
             Some(asked) if asked == hash => {
                 headers.push(("cache-control", "public, immutable".into()));
-                headers.push(("expires", http_date(wall_clock::now() + IMMUTABLE_FOR, "UTC").into()));
+                headers.push(("expires", http_date(wall_clock::now() + limits::OPENAPI_CLIENT_LIFETIME, "UTC").into()));
             }
             Some(asked) if !asked.is_empty() => {
                 headers.push(("location", format!("/openapi/v3/{path}?hash={hash}").into()));

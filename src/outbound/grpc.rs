@@ -1,5 +1,6 @@
 //! Calls in gRPC: the frames of messages, and a call that has one message in each direction.
 
+use crate::tasks;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::SocketAddr;
@@ -95,7 +96,7 @@ pub async fn call<A: Message, B: Message + Default>(
 ) -> Result<B, GrpcError> {
     let stream = connect(socket).await.map_err(GrpcError::Connect)?;
     let (mut client, connection) = http2::Builder::new(TokioExecutor::new()).handshake(TokioIo::new(stream)).await?;
-    let driver = tokio::spawn(connection);
+    let driver = tasks::detached("grpc", connection);
     let unreadable = |why: &dyn std::fmt::Display| GrpcError::Answer(why.to_string());
     let request = Request::post(format!("http://localhost/{method}"));
     let request = request.header(CONTENT_TYPE, "application/grpc").header(TE, "trailers");

@@ -19,6 +19,7 @@ use super::egress::Proxy;
 use super::transport::{self, Stream};
 use super::{Answer, Body, Error, Peer, tls, wording};
 use crate::limits;
+use crate::tasks;
 
 type Tls = (Arc<ClientConfig>, ServerName<'static>);
 
@@ -172,7 +173,7 @@ impl Pool {
             }
             Requests::One(_) => {
                 let pool = Arc::clone(self);
-                tokio::spawn(async move {
+                tasks::detached("connection", async move {
                     if !sender.is_ready().await {
                         return;
                     }
@@ -192,7 +193,7 @@ impl Pool {
             return;
         }
         let pool = Arc::downgrade(self);
-        tokio::spawn(async move {
+        tasks::detached("idle connections", async move {
             loop {
                 tokio::time::sleep(limits::OUTBOUND_IDLE_TIMEOUT / 3).await;
                 let Some(pool) = pool.upgrade() else { return };
@@ -227,7 +228,7 @@ impl Pool {
                 .handshake(io)
                 .await
                 .map_err(failed)?;
-            tokio::spawn(async move { ended(connection.await, counted) });
+            tasks::detached("connection", async move { ended(connection.await, counted) });
             Requests::Many(many)
         } else {
             let (one, connection) = http1::Builder::new()
@@ -236,7 +237,7 @@ impl Pool {
                 .handshake(io)
                 .await
                 .map_err(failed)?;
-            tokio::spawn(async move { ended(connection.await, counted) });
+            tasks::detached("connection", async move { ended(connection.await, counted) });
             Requests::One(one)
         };
         Ok(Sender { requests, ends })

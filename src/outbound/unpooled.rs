@@ -14,6 +14,7 @@ use super::pool::of_version_1;
 use super::transport::Duplex;
 use super::{Answer, Body, Error, Outbound, Peer, wording};
 use crate::limits;
+use crate::tasks;
 
 /// The bytes of a connection after it was upgraded.
 pub type Switched = TokioIo<Upgraded>;
@@ -52,7 +53,7 @@ impl Outbound {
                 .handshake(TokioIo::new(io))
                 .await
                 .map_err(failed)?;
-            tokio::spawn(async move {
+            tasks::detached("connection", async move {
                 if let Err(error) = connection.with_upgrades().await {
                     tracing::debug!(%error, "a connection to another server failed");
                 }

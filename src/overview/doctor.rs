@@ -15,7 +15,8 @@ use super::observation::{Observation, Output, StatusError, unix_seconds};
 use super::view::{Certificate, Overview};
 use crate::administration::{Client, Kubeconfig};
 use crate::causes::with_causes;
-use crate::pki::{LEAF_RENEWAL, read_credential};
+use crate::limits;
+use crate::pki::read_credential;
 use crate::terminal::print;
 use crate::{config, wall_clock};
 
@@ -25,8 +26,6 @@ use crate::{config, wall_clock};
 const CLOCK_OFFSET: f64 = 0.5;
 /// Smallest free part of a disk without a warning.
 const DISK_FREE: f64 = 0.15;
-/// Largest number of log entries that a member may lack without a warning.
-const LAG_ENTRIES: u64 = 10_000;
 
 /// Check a data directory, certificates, clocks and the connections between members.
 #[derive(Debug, Args)]
@@ -185,7 +184,7 @@ fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
 /// Judges a certificate that ends in `left` seconds.
 fn validity(name: &str, left: i64) -> Finding {
     let days = left.div_euclid(86_400);
-    let soon = i64::try_from(LEAF_RENEWAL.as_secs()).unwrap_or(i64::MAX);
+    let soon = i64::try_from(limits::LEAF_RENEWAL.as_secs()).unwrap_or(i64::MAX);
     let advice = "See docs/runbooks/FlotillaCertificateEndsSoon.md: a server renews its own when it starts and runs.";
     match left {
         ..=0 => Finding::bad(FindingVerdict::Broken, format!("{name} has ended"), advice),
@@ -268,7 +267,7 @@ pub fn assess(name: &str, overview: &Overview) -> Vec<Finding> {
         let advice = "See docs/runbooks/FlotillaNoLeader.md.";
         findings.push(Finding::bad(FindingVerdict::Broken, format!("nobody leads the group {group}"), advice));
     }
-    for lag in overview.lags.iter().filter(|lag| lag.entries > LAG_ENTRIES) {
+    for lag in overview.lags.iter().filter(|lag| lag.entries > limits::DOCTOR_LAG_ENTRIES) {
         let found = format!("{} lacks {} entries of the group {}", lag.member, lag.entries, lag.group);
         findings.push(Finding::bad(FindingVerdict::Warning, found, "See docs/runbooks/FlotillaReplicaLags.md."));
     }
@@ -322,7 +321,7 @@ mod tests {
             rule.lines().nth(1).unwrap().rsplit([' ']).next().unwrap().parse().unwrap()
         };
         let limits = ["FlotillaDiskNearlyFull", "FlotillaClockOff", "FlotillaReplicaLags"].map(limit);
-        assert_eq!(limits, [DISK_FREE, CLOCK_OFFSET, LAG_ENTRIES as f64]);
+        assert_eq!(limits, [DISK_FREE, CLOCK_OFFSET, limits::DOCTOR_LAG_ENTRIES as f64]);
     }
 
     #[test]

@@ -10,12 +10,8 @@ use super::requests::Requests;
 use super::view::{Disk, Lag, Overview};
 use crate::administration::{Client, Kubeconfig, cluster_tables, table};
 use crate::config;
+use crate::limits;
 use crate::terminal::print;
-
-/// Largest number of types of requests in the text.
-const REQUESTS_SHOWN: usize = 12;
-/// Largest number of warnings in the text.
-const WARNINGS_SHOWN: usize = 5;
 
 /// Show the state of a member and its cluster.
 #[derive(Debug, Args)]
@@ -79,14 +75,14 @@ fn shown(Observation { overview, clock_offset_seconds }: &Observation) -> String
     let request = |it: &Requests| {
         [it.verb.clone(), it.resource.clone(), it.count.to_string(), millis(Some(it.p50)), millis(Some(it.p99))]
     };
-    let requests: Vec<_> = overview.requests.iter().take(REQUESTS_SHOWN).map(request).collect();
+    let requests: Vec<_> = overview.requests.iter().take(limits::STATUS_REQUESTS).map(request).collect();
     text += &format!("\n{}", table(["VERB", "RESOURCE", "COUNT", "P50", "P99"], &requests));
     if !overview.warnings.is_empty() {
         let warning = |it: &super::Warning| {
             let ago = (overview.clock_seconds - it.at_seconds).max(0.0);
             [format!("{ago:.0} s"), it.target.clone(), it.text.clone()]
         };
-        let warnings: Vec<_> = overview.warnings.iter().take(WARNINGS_SHOWN).map(warning).collect();
+        let warnings: Vec<_> = overview.warnings.iter().take(limits::STATUS_WARNINGS).map(warning).collect();
         text += &format!("\n{}", table(["BEFORE", "WARNED BY", "TEXT"], &warnings));
     }
     text

@@ -12,13 +12,9 @@ use super::status::millis;
 use super::view::{Overview, WatchLag};
 use crate::administration::{Client, Kubeconfig, table};
 use crate::config;
+use crate::limits;
 use crate::metrics::slowest::SlowRequest;
 use crate::terminal::print;
-
-/// Largest number of types of requests, and of resources, in the text.
-const ROWS_SHOWN: usize = 15;
-/// Largest number of slow requests in the text.
-const SLOWEST_SHOWN: usize = 8;
 
 /// Show the rates and durations of requests and watches at a member.
 #[derive(Debug, Args)]
@@ -118,10 +114,10 @@ fn shown(rates: &Rates, now: &Overview) -> String {
     let slow = |it: &SlowRequest| {
         [format!("{:.1} ms", it.seconds * 1_000.0), it.verb.clone(), it.path.clone(), it.user_agent.clone()]
     };
-    let requests: Vec<_> = rates.requests.iter().take(ROWS_SHOWN).map(request).collect();
-    let resources: Vec<_> = rates.resources.iter().take(ROWS_SHOWN).map(resource).collect();
+    let requests: Vec<_> = rates.requests.iter().take(limits::TOP_ROWS).map(request).collect();
+    let resources: Vec<_> = rates.resources.iter().take(limits::TOP_ROWS).map(resource).collect();
     let watches: Vec<_> = now.watches_behind.iter().map(behind).collect();
-    let slowest: Vec<_> = now.slowest.iter().take(SLOWEST_SHOWN).map(slow).collect();
+    let slowest: Vec<_> = now.slowest.iter().take(limits::TOP_SLOW_REQUESTS).map(slow).collect();
     let mut text = format!(
         "{head}\n{}\n{}",
         table(["VERB", "RESOURCE", "PER SECOND", "P50", "P99"], &requests),

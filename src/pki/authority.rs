@@ -8,7 +8,8 @@ use time::OffsetDateTime;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::files::{PRIVATE, PUBLIC, publish_new, read_existing, replace};
-use super::{AUTHORITY_RENEWAL, AUTHORITY_VALIDITY, CLOCK_SKEW, PkiError, certificates};
+use super::{PkiError, certificates};
+use crate::limits;
 use crate::wall_clock;
 
 /// A certificate authority with its key.
@@ -40,7 +41,7 @@ impl Authority {
             None => publish_new(&path, &self_sign(common_name, &key)?, PUBLIC)?,
         };
         let authority = Self::parse(&path, pem, key)?;
-        if authority.not_after - OffsetDateTime::from(wall_clock::now()) > AUTHORITY_RENEWAL {
+        if authority.not_after - OffsetDateTime::from(wall_clock::now()) > limits::AUTHORITY_RENEWAL {
             return Ok(authority);
         }
         // The renewed certificate has the same name and key, so that issued certificates stay valid, and servers that
@@ -114,19 +115,19 @@ pub(super) fn has_key(certificate: &X509Certificate<'_>, key: &KeyPair) -> bool 
     certificate.public_key().raw == key.subject_public_key_info()
 }
 
-/// Returns the parameters of a certificate: its name, and its validity, which begins `CLOCK_SKEW` before now.
+/// Returns the parameters of a certificate: its name, and its validity, which begins `PKI_CLOCK_SKEW` before now.
 pub(super) fn params(common_name: &str, validity: std::time::Duration) -> CertificateParams {
     let now = OffsetDateTime::from(wall_clock::now());
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
-    params.not_before = now - CLOCK_SKEW;
+    params.not_before = now - limits::PKI_CLOCK_SKEW;
     params.not_after = now + validity;
     params
 }
 
 fn self_sign(common_name: &str, key: &KeyPair) -> Result<String, PkiError> {
-    let mut params = params(common_name, AUTHORITY_VALIDITY);
+    let mut params = params(common_name, limits::AUTHORITY_VALIDITY);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     let certificate = params.self_signed(key).map_err(|e| PkiError::Generate(common_name.into(), e))?;

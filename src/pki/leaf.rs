@@ -12,7 +12,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::authority::{has_key, open_key, params};
 use super::files::{PUBLIC, read_existing, replace};
-use super::{Authority, LEAF_RENEWAL, LEAF_VALIDITY, PkiError, certificates};
+use super::{Authority, PkiError, certificates};
+use crate::limits;
 use crate::wall_clock;
 
 /// The use of a certificate.
@@ -106,7 +107,7 @@ impl Leaf {
 
 impl LeafSpec<'_> {
     fn params(&self, not_after_max: OffsetDateTime) -> Result<CertificateParams, rcgen::Error> {
-        let mut params = params(self.common_name, LEAF_VALIDITY);
+        let mut params = params(self.common_name, limits::LEAF_VALIDITY);
         params.not_after = params.not_after.min(not_after_max);
         if let Some(organization) = self.organization {
             params.distinguished_name.push(DnType::OrganizationName, organization);
@@ -148,7 +149,7 @@ fn usable(
     };
     let now = OffsetDateTime::from(wall_clock::now());
     let good = parsed.validity().not_before.to_datetime() <= now
-        && parsed.validity().not_after.to_datetime() - now > LEAF_RENEWAL
+        && parsed.validity().not_after.to_datetime() - now > limits::LEAF_RENEWAL
         && text(Box::new(parsed.subject().iter_common_name())).as_deref() == Some(spec.common_name)
         && text(Box::new(parsed.subject().iter_organization())).as_deref() == spec.organization
         && names.iter().eq(spec.names.iter().collect::<BTreeSet<_>>())

@@ -18,7 +18,6 @@ mod serving;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -39,19 +38,6 @@ pub use peer::PeerPki;
 pub use requested::RequestError;
 pub use serving::{ServingCertificate, provider};
 
-/// How long an authority is valid.
-pub const AUTHORITY_VALIDITY: Duration = days(3_650);
-/// An authority with less time left gets a new certificate for its key.
-pub const AUTHORITY_RENEWAL: Duration = days(400);
-/// How long a certificate of the server's own is valid.
-pub const LEAF_VALIDITY: Duration = days(365);
-/// A certificate with less time left is issued again.
-pub const LEAF_RENEWAL: Duration = days(30);
-/// How often a running server checks whether a certificate must be renewed.
-pub const RENEWAL_CHECK_INTERVAL: Duration = Duration::from_secs(6 * 3_600);
-/// How far clocks may differ: certificates are valid from this long before they are issued.
-const CLOCK_SKEW: Duration = Duration::from_secs(24 * 3_600);
-
 /// File name of the serving certificate and its key, without extension.
 const SERVING: &str = "apiserver";
 
@@ -60,10 +46,6 @@ pub const ADMIN_USER: &str = "kubernetes-admin";
 
 /// The user of this server in its client certificate when it forwards requests.
 pub const PROXY_USER: &str = "front-proxy";
-
-const fn days(n: u64) -> Duration {
-    Duration::from_secs(n * 86_400)
-}
 
 /// Why certificates cannot be loaded or created.
 #[derive(Debug, thiserror::Error)]

@@ -26,12 +26,9 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
 use super::Authority;
+use crate::limits;
 use crate::wall_clock;
 
-/// How far the clock of a verifier may be behind: a certificate is valid from this long before it is issued.
-const BACKDATE: Duration = Duration::from_secs(300);
-/// A certificate for less than this keeps its whole time: the backdating is not subtracted from its end.
-const SHORT: Duration = Duration::from_secs(8 * 3_600);
 /// Length of serial numbers in bytes.
 const SERIAL_BYTES: usize = 16;
 
@@ -118,8 +115,8 @@ fn validity(now: SystemTime, valid: Duration, not_after_max: SystemTime) -> Resu
     if not_after_max <= now {
         return Err(RequestError::AuthorityExpired);
     }
-    let begin = now - BACKDATE;
-    let end = if valid < SHORT { now + valid } else { begin + valid };
+    let begin = now - limits::REQUESTED_BACKDATE;
+    let end = if valid < limits::REQUESTED_SHORT { now + valid } else { begin + valid };
     Ok(Validity { not_before: time(begin)?, not_after: time(end.min(not_after_max))? })
 }
 
@@ -250,6 +247,6 @@ mod tests {
         assert_eq!(end(600, 1_000_000).to_system_time(), after(600), "short ones keep all of their time");
         assert_eq!(end(86_400, 1_000_000).to_system_time(), after(86_400 - 300));
         assert_eq!(end(86_400, 1_000).to_system_time(), after(1_000));
-        assert!(matches!(validity(now, BACKDATE, now), Err(RequestError::AuthorityExpired)));
+        assert!(matches!(validity(now, limits::REQUESTED_BACKDATE, now), Err(RequestError::AuthorityExpired)));
     }
 }

@@ -15,8 +15,8 @@ use crate::request::Caller;
 use crate::status::ApiResult;
 
 fn add_results(results: Results, caller: &mut Caller) {
-    caller.warnings.extend(results.warnings);
-    caller.annotations.extend(results.annotations);
+    caller.notices.warnings.extend(results.warnings);
+    caller.notices.annotations.extend(results.annotations);
 }
 
 impl Registry {

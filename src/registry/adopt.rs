@@ -5,7 +5,6 @@ use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
 use super::{encode, now};
-use crate::kinds::conversion;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
@@ -13,7 +12,7 @@ impl Served {
     /// Returns an object of a built-in kind in the stored version of its resource.
     pub fn converted_to_stored(&self, of: &Kind, object: Value) -> Value {
         let is_stored = (&of.group, &of.version) == (&self.stored.group, &self.stored.version);
-        if is_stored { object } else { conversion::convert(of, &self.stored, object) }
+        if is_stored { object } else { self.strategy.convert(of, &self.stored, object) }
     }
 }
 

@@ -44,7 +44,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
-        let warnings_before = caller.warnings.len();
+        let warnings_before = caller.notices.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let creates =
                 target.subresource.is_empty() && is_absent() && self.confirm_basis(target, None, caller).await?;
@@ -59,7 +59,7 @@ impl Registry {
                 Err(error) if !creates && error.code == 404 && target.subresource.is_empty() && is_absent() => {}
                 written => return written,
             }
-            caller.warnings.truncate(warnings_before);
+            caller.notices.warnings.truncate(warnings_before);
         }
         Err(ApiError::conflict(target.served.group(), &target.served.resource.name, target.name, MODIFIED))
     }
@@ -129,7 +129,7 @@ impl<'a> Apply<'a> {
         let mut change = Self::new(target, parsed.value, options);
         match options.validation {
             FieldValidation::Strict => change.repeated = parsed.duplicates,
-            FieldValidation::Warn => caller.warnings.extend(parsed.duplicates),
+            FieldValidation::Warn => caller.notices.warnings.extend(parsed.duplicates),
             FieldValidation::Ignore => {}
         }
         Ok(change)

@@ -116,7 +116,7 @@ impl StatusWriter<'_> {
 
     fn check_drivers(&self, new: &Value, old: &Value, errors: &mut Errors) {
         let mut prefixes = vec!["arbitrary-node:"];
-        if is_on_node(&self.caller.user, allocated_node(new)) {
+        if is_on_node(self.caller.identity.user(), allocated_node(new)) {
             prefixes.insert(0, "associated-node:");
         }
         let verbs: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}{}", self.caller.verb)).collect();
@@ -154,10 +154,10 @@ impl StatusWriter<'_> {
             resource: "resourceclaims",
             ..of
         });
-        let decision = self.authorizer.decide(&self.caller.user, &attributes, &self.caller.inquiry);
+        let decision = self.authorizer.decide(self.caller.identity.user(), &attributes, &self.caller.inquiry);
         match decision.is_allowed() {
             true => Ok(()),
-            false => Err(forbidden(&self.caller.user, &attributes, &decision.reason).message),
+            false => Err(forbidden(self.caller.identity.user(), &attributes, &decision.reason).message),
         }
     }
 }

@@ -6,9 +6,8 @@ use futures_util::{StreamExt, stream};
 
 use super::delete::warn_of_dependents;
 use super::{DeleteOptions, Listing, Page, Registry, Served, Target};
-use crate::admission::Notices;
 use crate::limits;
-use crate::request::Caller;
+use crate::request::{Caller, Notices};
 use crate::status::{ApiError, ApiResult};
 use crate::turn::Turn;
 
@@ -27,9 +26,9 @@ impl Registry {
         let mut page = self.list(served, namespace, &listing).await?;
         let objects = page.read_all().await?;
         let options = &DeleteOptions { is_of_collection: true, ..options.clone() };
-        let asker = &Caller { warnings: Vec::new(), annotations: Vec::new(), ..caller.clone() };
+        let asker = &Caller { notices: Notices::default(), ..caller.clone() };
         let (mut all, mut notices) = (Ok(()), Notices::default());
-        let mut known: HashSet<String> = caller.warnings.iter().cloned().collect();
+        let mut known: HashSet<String> = caller.notices.warnings.iter().cloned().collect();
         let mut take = |(deleted, warnings, annotations): (ApiResult<()>, Vec<String>, Vec<(String, String)>)| {
             if all.is_ok() {
                 all = deleted;
@@ -51,7 +50,7 @@ impl Registry {
                     Err(ApiError { code: 404, .. }) | Ok(_) => Ok(()),
                     Err(error) => Err(error),
                 };
-                (deleted, caller.warnings, caller.annotations)
+                (deleted, caller.notices.warnings, caller.notices.annotations)
             }
         });
         let mut deletions = Box::pin(deletions.buffered(limits::COLLECTION_DELETIONS));
@@ -61,8 +60,8 @@ impl Registry {
             turn.pause().await; // lets other tasks run, even if no deletion waits, as in a dry run
         }
         drop(deletions);
-        caller.warnings.extend(notices.warnings);
-        caller.annotations.extend(notices.annotations);
+        caller.notices.warnings.extend(notices.warnings);
+        caller.notices.annotations.extend(notices.annotations);
         all?;
         Ok(page.of(objects))
     }

@@ -5,7 +5,6 @@ use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Str, Value};
 
 use super::{encode, now};
-use crate::kinds::conversion;
 use crate::served::Served;
 use crate::status::ApiResult;
 
@@ -16,7 +15,7 @@ pub fn to_stored(served: &Served, object: Value) -> Value {
     if served.custom.is_some() || served.is_stored_version() {
         return object;
     }
-    let mut stored = conversion::convert(served.kind(), &served.stored, object);
+    let mut stored = served.strategy.convert(served.kind(), &served.stored, object);
     encode::order_members(&mut stored, &served.stored.of);
     stored
 }
@@ -44,7 +43,7 @@ fn shown(served: &Served, object: Value) -> Value {
     if served.is_stored_version() {
         return object;
     }
-    let mut shown = conversion::convert(&served.stored, served.kind(), object);
+    let mut shown = served.strategy.convert(&served.stored, served.kind(), object);
     encode::order_members(&mut shown, served.of());
     shown
 }

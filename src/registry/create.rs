@@ -25,8 +25,6 @@ use crate::status::{ApiError, ApiResult};
 /// Characters of a generated suffix: no vowels, and none that is easily confused with another.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
-/// The length of the longest generated name. Most kinds allow no longer names.
-const GENERATED_NAME_MAX: usize = 63;
 
 impl Registry {
     /// Returns the tenure in which this leader may create an object without catching up first: see
@@ -52,7 +50,7 @@ impl Registry {
         caller: &mut Caller,
         tenure: Tenure,
     ) -> ApiResult<Option<Written>> {
-        let warned = caller.warnings.len();
+        let warned = caller.notices.warnings.len();
         caller.basis = Basis::in_tenure(tenure);
         let created = self.create(target, incoming, options, caller).await;
         caller.basis.end_tenure();
@@ -63,7 +61,7 @@ impl Registry {
         if !is_final {
             self.catch_up_with(target.served, target.namespace, target.name).await?;
             if !self.store.holds(tenure) {
-                caller.warnings.truncate(warned);
+                caller.notices.warnings.truncate(warned);
                 return Ok(None);
             }
         }
@@ -83,7 +81,7 @@ impl Registry {
         self.refuse_undefined(target, &object)?;
         wipe(&mut object);
         place(target, &mut object)?;
-        owners::dedup(&mut object, &mut caller.warnings);
+        owners::dedup(&mut object, &mut caller.notices.warnings);
         if !incoming.owned {
             convert::default(served, &mut object)?;
             let untracked = incoming.untracked;
@@ -108,7 +106,7 @@ impl Registry {
         if prefix.is_empty() {
             return self.store_named(target, object, options, caller).await;
         }
-        let warned = caller.warnings.len();
+        let warned = caller.notices.warnings.len();
         for attempt in 1.. {
             let mut named = object.clone();
             if generated {
@@ -119,7 +117,7 @@ impl Registry {
             match self.store_named(target, named, options, caller).await {
                 Err(error) if error.reason != "AlreadyExists" => return Err(error),
                 Err(error) if !generated || attempt == limits::GENERATED_NAMES => return Err(cannot_generate(error)),
-                Err(_) => caller.warnings.truncate(warned),
+                Err(_) => caller.notices.warnings.truncate(warned),
                 written => return written,
             }
         }
@@ -183,10 +181,10 @@ impl Registry {
         let of =
             ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..Default::default() };
         let attributes = Attributes::Resource(of);
-        if self.authorizer.allows_at_once(&caller.user, &attributes) {
+        if self.authorizer.allows_at_once(caller.identity.user(), &attributes) {
             return Ok(());
         }
-        let authorize = |inquiry: &Inquiry| self.authorizer.authorize(&caller.user, &attributes, inquiry);
+        let authorize = |inquiry: &Inquiry| self.authorizer.authorize(caller.identity.user(), &attributes, inquiry);
         Box::pin(caller.inquiry.settled(caller.ends, authorize)).await
     }
 
@@ -202,12 +200,12 @@ impl Registry {
             }
         }
         (strategy.validate)(object, &mut errors);
-        served.custom.iter().for_each(|custom| custom.validate(object, &mut errors, &mut caller.warnings));
+        served.custom.iter().for_each(|custom| custom.validate(object, &mut errors, &mut caller.notices.warnings));
         if strategy.metadata_last && errors.is_empty() {
             metadata::validate_create(NameRule::PathSegment, namespaced, object, &mut errors);
         }
         if errors.is_empty() {
-            (served.strategy.warnings)(object, None, &mut caller.warnings);
+            (served.strategy.warnings)(object, None, &mut caller.notices.warnings);
             return Ok(());
         }
         let name = object.str_at(&["metadata", "name"]);
@@ -348,12 +346,15 @@ fn prepare(strategy: &Strategy, of: &Type, object: &mut Value) {
     let now = now();
     object.set_at(&["metadata", "creationTimestamp"], now.to_string());
     object.set_at(&["metadata", "uid"], uuid::Uuid::new_v4().to_string());
+    if strategy.random_name && object.str_at(&["metadata", "name"]).is_empty() {
+        object.set_at(&["metadata", "name"], uuid::Uuid::new_v4().to_string());
+    }
     (strategy.prepare_create)(object, now);
 }
 
 /// Returns the user who makes a request as an object: see [`Strategy::set_requester`].
 fn requester(caller: &Caller) -> Value {
-    let user = &caller.user;
+    let user = caller.identity.user();
     let groups: Vec<Value> = user.groups.iter().map(|group| group.to_string().into()).collect();
     let extra = user.extra.iter().map(|(key, values)| {
         let values: Vec<Value> = values.iter().map(|value| value.as_str().into()).collect();
@@ -383,7 +384,7 @@ pub(super) fn reset_status(of: &Type, object: &mut Value) {
 
 /// Returns a name that begins with `prefix` and ends with random characters.
 fn generate(prefix: &str) -> String {
-    let mut end = prefix.len().min(GENERATED_NAME_MAX - SUFFIX_LENGTH);
+    let mut end = prefix.len().min(limits::GENERATED_NAME_BYTES - SUFFIX_LENGTH);
     while !prefix.is_char_boundary(end) {
         end -= 1;
     }

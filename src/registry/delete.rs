@@ -56,7 +56,7 @@ impl Deleted {
 /// a surprise.
 pub(super) fn warn_of_dependents(served: &Served, options: &DeleteOptions, caller: &mut Caller) {
     if options.propagation.is_none() {
-        caller.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
+        caller.notices.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
     }
 }
 

@@ -33,11 +33,11 @@ impl Registry {
         caller: &Caller,
     ) -> ApiResult<()> {
         let served = target.served;
-        if served.group() != rbac::GROUP || caller.user.is_member(MASTERS) {
+        if served.group() != rbac::GROUP || caller.identity.user().is_member(MASTERS) {
             return Ok(());
         }
         self.know_grants().await?;
-        let grant = Grant { registry: self, target, caller, user: &caller.user };
+        let grant = Grant { registry: self, target, caller, user: caller.identity.user() };
         match &*served.resource.name {
             "roles" | "clusterroles" if !only_for_collector(object, old) && !grant.may_escalate().await => {
                 grant.check_role(object, old)

@@ -7,7 +7,6 @@ use flotilla_proto::value::Value;
 use super::{Registry, Served, convert, encode, type_meta};
 use crate::admission::GroupVersionKind;
 use crate::field::quote;
-use crate::kinds::conversion;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
@@ -33,7 +32,7 @@ impl Registry {
         let (own_version, own_kind) = (object.str_at(&["apiVersion"]), object.str_at(&["kind"]));
         match (of(own_version, own_kind), of(&to, &kind.kind)) {
             (Some(from), Some(to)) if from.name == to.name => {
-                let mut converted = conversion::convert(from, to, object.clone());
+                let mut converted = served.strategy.convert(from, to, object.clone());
                 encode::order_members(&mut converted, &to.of);
                 Ok(converted)
             }

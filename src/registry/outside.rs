@@ -61,7 +61,7 @@ impl<'a> Question<'a> {
             old: self.old.cloned(),
             options: self.options,
             dry_run: self.dry_run,
-            user: caller.user.clone(),
+            user: Arc::clone(caller.identity.user()),
             ends: caller.ends,
             records_objects: caller.record.as_ref().is_some_and(|record| record.wants_object),
             reinvocation: Default::default(),
@@ -74,8 +74,8 @@ impl<'a> Question<'a> {
 /// Copies warnings and audit annotations of policies and webhooks to the caller's response.
 fn add_notices(attributes: &mut DynamicAttributes<'_>, caller: &mut Caller) {
     let notices = std::mem::take(attributes.notices.get_mut());
-    caller.warnings.extend(notices.warnings);
-    caller.annotations.extend(notices.annotations);
+    caller.notices.warnings.extend(notices.warnings);
+    caller.notices.annotations.extend(notices.annotations);
 }
 
 impl Registry {
@@ -128,7 +128,7 @@ impl Registry {
         old: Option<&'a Value>,
         caller: &Caller,
     ) -> Option<MatchAttributes<'a>> {
-        (!caller.is_server && self.is_decided_outside(target, operation))
+        (!caller.identity.is_server() && self.is_decided_outside(target, operation))
             .then(|| MatchAttributes::of(self, target, operation, object, old))
     }
 
@@ -160,7 +160,7 @@ impl Registry {
         let mut object = attributes.object.take().unwrap_or_default();
         if !object.is_same(&before) && object != before {
             keep_owners(&mut object, &before, caller);
-            owners::dedup_mutated(&mut object, &mut caller.warnings);
+            owners::dedup_mutated(&mut object, &mut caller.notices.warnings);
         }
         Ok(object)
     }
@@ -284,7 +284,7 @@ fn keep_owners(object: &mut Value, before: &Value, caller: &mut Caller) {
             Value::Null => drop(object.remove_at(&path)),
             owners => object.set_at(&path, owners.clone()),
         }
-        caller.warnings.push(format!(
+        caller.notices.warnings.push(format!(
             ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated \
              mutating admission controller; please fix your requests: {why}"
         ));

@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 
 use super::{Registry, Served, WriteOptions, now};
 use crate::fieldmanager::{self, ManagedResource, Versions, Write};
-use crate::kinds::conversion;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::cache;
@@ -64,8 +63,11 @@ impl Versions for ServedVersions<'_> {
         };
         let Some(to) = find(api_version).filter(|to| to.group == own.group) else { return Ok(None) };
         let Some(from) = find(object.str_at(&["apiVersion"])) else { return Ok(None) };
-        let converted =
-            if std::ptr::eq(from, to) { object.clone() } else { conversion::convert(from, to, object.clone()) };
+        let converted = if std::ptr::eq(from, to) {
+            object.clone()
+        } else {
+            self.served.strategy.convert(from, to, object.clone())
+        };
         Ok(Some((to.of.clone(), converted)))
     }
 }
@@ -82,10 +84,7 @@ pub(super) fn managed_resource<'a>(
         version: &served.kind().version,
         kind: &served.kind().name,
         fixed: served.custom.is_none(),
-        reset: match &served.custom {
-            Some(custom) => fieldmanager::custom_reset_fields(custom.version().status, subresource),
-            None => fieldmanager::reset_fields(served.group(), &served.resource.name, subresource),
-        },
+        reset: served.strategy.reset_fields(subresource),
         versions,
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use flotilla_objects::api_version;
-use flotilla_proto::complaints::COMPLAINTS_MAX;
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
@@ -15,6 +14,7 @@ use crate::fieldmanager;
 use crate::patch::{Format, Patch, complaints};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
+use flotilla_proto::limits::COMPLAINTS_MAX;
 
 /// A PATCH body that is not parsed yet, because a missing object is reported before an invalid body.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +110,7 @@ impl Patched<'_> {
             FieldValidation::Strict if !complaints.is_empty() => {
                 return Err(undecodable(&format!("strict decoding error: {}", complaints.join(", "))));
             }
-            FieldValidation::Warn => caller.warnings.extend(complaints),
+            FieldValidation::Warn => caller.notices.warnings.extend(complaints),
             _ => {}
         }
         convert::default(other, &mut value)?;
@@ -202,7 +202,7 @@ fn report_complaints(
             let why = format!("strict decoding error: {}", complaints.join(", "));
             return Err(undecodable(&why));
         }
-        FieldValidation::Warn => caller.warnings.extend(complaints),
+        FieldValidation::Warn => caller.notices.warnings.extend(complaints),
         _ => {}
     }
     Ok(())

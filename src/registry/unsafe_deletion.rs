@@ -60,7 +60,7 @@ impl Registry {
             expectation: Expectation::Revision(current.revision()),
             mutation: Mutation::Delete,
         };
-        let (resource, user) = (target.served.table.as_str(), &caller.user.name);
+        let (resource, user) = (target.served.table.as_str(), &caller.identity.user().name);
         tracing::warn!(resource, object = %current.key(), user = user.as_str(), "an object that cannot be read is removed");
         Ok(match self.write(write).await? {
             Outcome::Committed { object, .. } => Some(Deleted::removed_unread(object)),
@@ -73,7 +73,8 @@ impl Registry {
         let (namespace, name) = (target.namespace, target.name);
         let version = &*target.served.kind().version;
         let of = ResourceAttributes { verb: VERB, group, version, resource, namespace, name, ..Default::default() };
-        let decide = |inquiry: &Inquiry| self.authorizer.decide(&caller.user, &Attributes::Resource(of), inquiry);
+        let decide =
+            |inquiry: &Inquiry| self.authorizer.decide(caller.identity.user(), &Attributes::Resource(of), inquiry);
         let decision = caller.inquiry.settled(caller.ends, decide).await;
         if decision.is_allowed() {
             return Ok(());

@@ -28,7 +28,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         let served = target.served;
-        let warned = caller.warnings.len();
+        let warned = caller.notices.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let Some(current) = self.current(served, target.namespace, target.name) else {
                 match self.confirm_basis(target, None, caller).await? {
@@ -42,7 +42,7 @@ impl Registry {
             {
                 return written;
             }
-            caller.warnings.truncate(warned);
+            caller.notices.warnings.truncate(warned);
         }
         Err(ApiError::conflict(served.group(), &served.resource.name, target.name, MODIFIED))
     }
@@ -76,8 +76,8 @@ impl Registry {
         };
         let mut new = self.applied(served, change, &shown, caller).await?;
         match change.replaces() {
-            true => owners::dedup(&mut new, &mut caller.warnings),
-            false => owners::dedup_mutated(&mut new, &mut caller.warnings),
+            true => owners::dedup(&mut new, &mut caller.notices.warnings),
+            false => owners::dedup_mutated(&mut new, &mut caller.notices.warnings),
         }
         share(&mut new, &shown);
         place(target, &mut new)?;
@@ -136,14 +136,14 @@ impl Registry {
         shown: &Value,
         caller: &mut Caller,
     ) -> ApiResult<Value> {
-        let (warned, mut held) = (caller.warnings.len(), Vec::new());
+        let (warned, mut held) = (caller.notices.warnings.len(), Vec::new());
         for _ in 0..limits::OWNERS_CONVERSIONS_MAX {
             let applied = change.apply(shown, caller);
             let missing = change.missing_conversions();
             if missing.is_empty() {
                 return applied;
             }
-            caller.warnings.truncate(warned);
+            caller.notices.warnings.truncate(warned);
             self.convert_missing(served, missing, &mut held).await?;
         }
         Err(ApiError::internal(TOO_MANY_VERSIONS))

@@ -23,10 +23,10 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        let warned = caller.warnings.len();
+        let warned = caller.notices.warnings.len();
         let mut checked = self.validate_update(target, new, old, caller);
         while caller.inquiry.asks(caller.ends).await {
-            caller.warnings.truncate(warned);
+            caller.notices.warnings.truncate(warned);
             checked = self.validate_update(target, new, old, caller);
         }
         convert::default_valid(target.served, new);
@@ -113,13 +113,13 @@ impl Registry {
             _ => (strategy.validate_update)(new, old, &mut errors),
         }
         if let Some(custom) = &served.custom {
-            custom.validate_update(target.subresource, new, old, &mut errors, &mut caller.warnings);
+            custom.validate_update(target.subresource, new, old, &mut errors, &mut caller.notices.warnings);
         }
         if errors.is_empty() {
             match (target.subresource, strategy.subresource(target.subresource)) {
-                ("status", _) => (strategy.status_warnings)(new, &mut caller.warnings),
+                ("status", _) => (strategy.status_warnings)(new, &mut caller.notices.warnings),
                 (_, Some(_)) => {}
-                _ => (strategy.warnings)(new, Some(old), &mut caller.warnings),
+                _ => (strategy.warnings)(new, Some(old), &mut caller.notices.warnings),
             }
             return Ok(());
         }

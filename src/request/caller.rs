@@ -3,31 +3,25 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Basis, Record};
+use super::{Basis, Identity, Notices, Record};
 use crate::access::{Attributes, Authorizer, Impersonation, Inquiry, User, forbidden};
 use crate::status::{ApiError, ApiResult};
 
 /// The client of a request, and the request's state.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The user.
-    pub user: Arc<User>,
-    /// Header `User-Agent`.
-    pub user_agent: String,
+    /// Who the client is.
+    pub identity: Identity,
     /// The user for whom the client wants to act. `None` if it acts for itself.
     pub impersonation: Option<Impersonation>,
     /// The verb of the request, as authorization calls it.
     pub verb: &'static str,
-    /// Texts for `Warning` headers, in order.
-    pub warnings: Vec<String>,
-    /// Audit annotations: keys and values.
-    pub annotations: Vec<(String, String)>,
+    /// Warnings for the client, and audit annotations.
+    pub notices: Notices,
     /// The findings for the audit log. `None` if the request is not recorded.
     pub record: Option<Box<Record>>,
     /// When the request times out. `None` if it does not.
     pub ends: Option<Instant>,
-    /// Whether the server itself writes one of its own objects: policies and webhooks do not see that.
-    pub is_server: bool,
     /// The basis of the decisions about the request.
     pub basis: Basis,
     /// The questions to webhooks about the request, and their answers.
@@ -46,17 +40,18 @@ pub enum Unauthorized {
 impl Caller {
     /// Creates a caller without warnings.
     pub fn new(user: Arc<User>, user_agent: &str) -> Self {
-        let user_agent = user_agent.to_owned();
+        Self::of(Identity::new(user, user_agent))
+    }
+
+    /// Creates a caller without warnings.
+    pub fn of(identity: Identity) -> Self {
         Self {
-            user,
-            user_agent,
+            identity,
             impersonation: None,
             verb: "",
-            warnings: Vec::new(),
-            annotations: Vec::new(),
+            notices: Notices::default(),
             record: None,
             ends: None,
-            is_server: false,
             basis: Basis::Current,
             inquiry: Inquiry::default(),
         }
@@ -64,9 +59,7 @@ impl Caller {
 
     /// Returns the server itself, as the author of its own objects.
     pub fn server(manager: &str) -> Self {
-        let groups = vec!["system:masters".into(), "system:authenticated".into()];
-        let user = User { name: "system:apiserver".into(), groups, ..User::default() };
-        Self { is_server: true, ..Self::new(Arc::new(user), manager) }
+        Self::of(Identity::of_api_server(manager).into_server())
     }
 
     /// Replaces the user of a client that impersonates by the impersonated one. If a webhook must be asked first,
@@ -76,15 +69,16 @@ impl Caller {
     /// 403 when the user may not impersonate that one.
     pub fn impersonate(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
         if let Some(impersonation) = self.impersonation.take() {
-            let allowed = impersonation.authorize(authorizer, &self.user, attributes, &self.inquiry);
+            let allowed = impersonation.authorize(authorizer, self.identity.user(), attributes, &self.inquiry);
             if self.inquiry.is_open() {
                 self.impersonation = Some(impersonation);
                 return Ok(());
             }
             let (user, permission) = allowed?;
-            self.user = Arc::new(user);
+            let user = Arc::new(user);
+            self.identity = self.identity.acting_as(Arc::clone(&user));
             if let Some(record) = &mut self.record {
-                record.impersonated = Some((Arc::clone(&self.user), permission));
+                record.impersonated = Some((user, permission));
             }
         }
         Ok(())
@@ -96,20 +90,22 @@ impl Caller {
     /// # Errors
     /// The user may not make the request.
     pub fn authorize(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> Result<(), Unauthorized> {
-        if self.record.is_none() && authorizer.allows_at_once(&self.user, attributes) {
+        if self.record.is_none() && authorizer.allows_at_once(self.identity.user(), attributes) {
             return Ok(());
         }
-        let decision = authorizer.decide(&self.user, attributes, &self.inquiry);
+        let decision = authorizer.decide(self.identity.user(), attributes, &self.inquiry);
         let is_decided = decision.is_allowed() || decision.error.is_empty();
         if let Some(record) = &mut self.record {
             record.decision = is_decided.then(|| (decision.is_allowed(), decision.reason.clone()));
             if !is_decided {
-                self.annotations.push(("authorization.k8s.io/reason".to_owned(), "internal error".to_owned()));
+                self.notices.annotations.push(("authorization.k8s.io/reason".to_owned(), "internal error".to_owned()));
             }
         }
         match decision.is_allowed() {
             true => Ok(()),
-            false if is_decided => Err(Unauthorized::Refused(forbidden(&self.user, attributes, &decision.reason))),
+            false if is_decided => {
+                Err(Unauthorized::Refused(forbidden(self.identity.user(), attributes, &decision.reason)))
+            }
             false => Err(Unauthorized::Undecided(decision.error)),
         }
     }

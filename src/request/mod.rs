@@ -4,7 +4,9 @@
 
 pub mod basis;
 pub mod caller;
+pub mod identity;
 pub mod negotiate;
+pub mod notices;
 pub mod path;
 pub mod query;
 pub mod record;
@@ -12,5 +14,7 @@ pub mod verb;
 
 pub use basis::Basis;
 pub use caller::{Caller, Unauthorized};
+pub use identity::Identity;
 pub use negotiate::{Form, Media, Offer, Representation};
+pub use notices::Notices;
 pub use record::Record;

@@ -9,10 +9,7 @@ pub use label::{LabelSelector, Operator, Requirement};
 
 use flotilla_cluster::{TermFilter, Terms};
 
-/// How many requirements, and how many values of one, are compared with the filters of objects. More comparisons would
-/// take longer than reading the objects.
-const FILTERED_REQUIREMENTS_MAX: usize = 16;
-const FILTERED_VALUES_MAX: usize = 32;
+use crate::limits;
 
 /// The part of a collection that a request selects.
 #[derive(Debug, Clone, Default)]
@@ -53,13 +50,13 @@ impl Selection {
     /// Returns filters by which the store skips objects. For each returned list, a selected object has a term with one
     /// of its filters. Requirements that do not demand a term are left out.
     pub fn term_filters(&self) -> Vec<Vec<TermFilter>> {
-        let is_short = |values: &[_]| values.len() <= FILTERED_VALUES_MAX;
+        let is_short = |values: &[_]| values.len() <= limits::FILTERED_VALUES;
         let labels = self.labels.0.iter().filter(|one| one.operator == Operator::In && is_short(&one.values));
         let labels = labels.map(|r| r.values.iter().map(|value| TermFilter::label(&r.key, value)).collect());
         let fields = self.fields.0.iter().filter(|requirement| requirement.demands_term());
         labels
             .chain(fields.map(|r| vec![TermFilter::field(&r.field, &r.value)]))
-            .take(FILTERED_REQUIREMENTS_MAX)
+            .take(limits::FILTERED_REQUIREMENTS)
             .collect()
     }
 

@@ -3,42 +3,33 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use actix_web::rt::task::JoinHandle;
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf, ReadHalf};
 
 use super::ClientBytes;
 use crate::limits;
-
-/// A task that is aborted when this is dropped.
-pub struct Attached(pub JoinHandle<()>);
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+use crate::tasks::{self, Task};
 
 /// The bytes that a peer sends to a client. Meanwhile, the client's bytes are forwarded to the peer. The stream ends
 /// when either side ends, and the connection to the peer closes with it.
 pub struct Duplex<P> {
     peer: ReadHalf<P>,
     buffer: Box<[u8]>,
-    forward: Attached,
+    forward: Task,
 }
 
 impl<P: AsyncRead + AsyncWrite + 'static> Duplex<P> {
     /// Starts forwarding.
     pub fn new(mut client: ClientBytes, peer: P) -> Self {
         let (read, mut write) = tokio::io::split(peer);
-        let forward = Attached(actix_web::rt::spawn(async move {
+        let forward = tasks::owned("forwarding", async move {
             while let Some(bytes) = client.next().await {
                 if write.write_all(&bytes).await.is_err() || write.flush().await.is_err() {
                     return;
                 }
             }
-        }));
+        });
         Self { peer: read, buffer: vec![0; limits::STREAM_CHUNK_BYTES].into_boxed_slice(), forward }
     }
 }
@@ -57,7 +48,7 @@ impl<P: AsyncRead + AsyncWrite> Stream for Duplex<P> {
             Poll::Ready(_) => return Poll::Ready(None),
             Poll::Pending => {}
         }
-        Pin::new(&mut forward.0).poll(cx).map(|_| None)
+        Pin::new(forward).poll(cx).map(|_| None)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::answer::CACHING;
 use crate::limits;
 use crate::outbound::{self, Answer, Body, Error, PLAIN_SERVER};
 use crate::status::{ApiError, ApiResult};
+use crate::tasks;
 
 /// Headers that state which origins may use a server. This server decides that by itself.
 const CORS: [&str; 4] = [
@@ -150,7 +151,7 @@ fn body_length(request: &HttpRequest) -> ApiResult<Length> {
 /// Returns the body of a client's request. It is read as fast as the server receives it.
 fn body_of(mut payload: web::Payload) -> Body {
     let (sender, mut receiver) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
-    actix_web::rt::spawn(async move {
+    tasks::detached_here("body", async move {
         loop {
             let part = tokio::select! {
                 part = payload.next() => part,

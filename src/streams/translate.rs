@@ -16,7 +16,6 @@ use http::{Method, StatusCode};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::duplex::Attached;
 use super::exit_status::{FIFTH, FOURTH, ended};
 use super::link::{self, Frames, Reading};
 use super::spdy::{self, Received};
@@ -26,6 +25,7 @@ use crate::limits;
 use crate::outbound::{self, Outbound, Switched, Unpooled};
 use crate::prometheus::{Meter, families};
 use crate::status::{ApiError, ApiResult};
+use crate::tasks;
 
 /// The node's protocols, the preferred one first. Newer ones report how the process ended.
 const AT_NODES: [&str; 5] = [FIFTH, FOURTH, "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
@@ -60,9 +60,9 @@ pub fn answer(passing: &ForwardedRequest<'_>, to: &Destination, process: Process
     let (out, mut sent) = mpsc::channel(limits::STREAM_FRAMES);
     let (outbound, outcome) = (passing.outbound.clone(), StreamOutcome::begin(passing.meter));
     let session = Session { outbound, to: to.clone(), process, out, outcome };
-    let attached = Attached(actix_web::rt::spawn(session.run(client)));
+    let session = tasks::owned("translation", session.run(client));
     let frames = stream::poll_fn(move |cx| {
-        let _ = &attached; // the session ends with the answer
+        let _ = &session; // the session ends with the answer
         sent.poll_recv(cx)
     });
     let frames = passing.lasting(frames).chain(stream::once(future::ready(websocket::close())));

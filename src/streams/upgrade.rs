@@ -16,9 +16,6 @@ use crate::limits;
 use crate::outbound::{self, Answer, Body, Error, LongTarget, Switched, Unpooled};
 use crate::status::{ApiError, ApiResult};
 
-/// How many bytes of path and query fit into a URI that also names the host.
-const LONG_BYTES: usize = 60_000;
-
 /// Forwards a request to upgrade the connection.
 ///
 /// # Errors
@@ -81,7 +78,8 @@ pub fn request(
 ) -> ApiResult<Request<Body>> {
     let scheme = if to.peer.secure.is_some() { "https" } else { "http" };
     let path = if path.is_empty() { "/" } else { path };
-    let (path, long) = if path.len() > LONG_BYTES { ("/", Some(LongTarget(path.to_owned()))) } else { (path, None) };
+    let (path, long) =
+        if path.len() > limits::STREAM_URI_BYTES { ("/", Some(LongTarget(path.to_owned()))) } else { (path, None) };
     let stated = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
     let host = stated.map_or_else(|| to.peer.address(), |host| host.to_string());
     let uri = format!("{scheme}://{host}{path}");

@@ -28,9 +28,6 @@ enum ChunkStage {
     Broken,
 }
 
-/// The maximum length of a line with a size, in bytes. It is that of the reference.
-const SIZE_LINE_BYTES: usize = 4_096;
-
 /// A line that no reader accepts as the size of a chunk.
 const BROKEN: &[u8] = b"?\r\n";
 
@@ -62,7 +59,7 @@ impl Chunked {
             let (line, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
             self.line.extend_from_slice(line);
             bytes = rest;
-            if self.line.len() > SIZE_LINE_BYTES || self.trailers > limits::HEAD_BYTES {
+            if self.line.len() > limits::CHUNK_SIZE_LINE_BYTES || self.trailers > limits::HEAD_BYTES {
                 self.line.clear();
                 self.fail(out);
             } else if end.is_some() {
@@ -137,7 +134,7 @@ mod tests {
 
     #[test]
     fn invalid_chunks_are_left_to_the_next_reader() {
-        let long = format!("1;{}\r\n", "x".repeat(SIZE_LINE_BYTES));
+        let long = format!("1;{}\r\n", "x".repeat(limits::CHUNK_SIZE_LINE_BYTES));
         for body in ["zz\r\n", "\r\n", "-1\r\n", "1\r\nab\r\n", "10000000000000000\r\n", &long] {
             let (out, _, done, broken) = passed(body, 7);
             assert!(out.ends_with("?\r\n") && broken && !done, "{body}: {out}");

@@ -75,9 +75,6 @@ const BAD_VERSION: Refusal = Refusal::new(505, "505 HTTP Version Not Supported: 
 const BAD_CODING: Refusal = Refusal::new(501, "Unsupported transfer encoding");
 const BAD_EXPECTATION: Refusal = Refusal::new(417, "");
 
-/// How many bytes of a URI the HTTP server can hold.
-const URI_BYTES: usize = 65_000;
-
 /// Reads a head, including the empty line at its end.
 pub(super) fn parse(head: &Bytes) -> Result<RequestHead, Refusal> {
     let (line, rest) = split_line(head).ok_or(MALFORMED)?;
@@ -167,7 +164,7 @@ fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc
     };
     let escaped = escape(origin);
     if escaped.starts_with('/')
-        && escaped.len() <= URI_BYTES
+        && escaped.len() <= limits::URI_BYTES
         && let Ok(uri) = Uri::try_from(&*escaped)
     {
         return Ok((Some(uri), None));

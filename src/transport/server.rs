@@ -24,9 +24,6 @@ use super::restored::restore;
 use super::{BatchingStream, ConnectionId, Connections};
 use crate::limits;
 
-/// How often a stopping server checks whether it has work.
-const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
-
 /// Starts a server with the handlers that `configure` adds. `connections` must belong to the listener. Every connection
 /// has TLS, and speaks HTTP/2 or HTTP/1.1 as `tls` negotiates (RFC 7301). `identify` puts the client's identity into
 /// the data of a connection.
@@ -118,7 +115,7 @@ fn open(
 pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: impl Fn() -> bool, grace: Duration) {
     handle.pause().await;
     // The accepting thread does not say when it has stopped.
-    sleep(STOP_CHECK_INTERVAL).await;
+    sleep(limits::STOP_CHECK_INTERVAL).await;
     connections.leave();
     let ended = async {
         let mut busy = Instant::now();
@@ -128,7 +125,7 @@ pub async fn stop(handle: &ServerHandle, connections: &Connections, is_idle: imp
             } else if connections.are_closed() || busy.elapsed() >= Duration::from_secs(limits::LINGER_SECONDS) {
                 return;
             }
-            sleep(STOP_CHECK_INTERVAL).await;
+            sleep(limits::STOP_CHECK_INTERVAL).await;
         }
     };
     if timeout(grace, ended).await.is_err() && !is_idle() {

@@ -20,6 +20,7 @@ use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
 use crate::limits;
+use crate::tasks;
 use crate::transport::ConnectionId;
 
 thread_local! {
@@ -42,7 +43,7 @@ impl WakeBatcher {
             if here.strong_count() == 0 {
                 let batcher = Arc::<Self>::default();
                 *here = Arc::downgrade(&batcher);
-                actix_web::rt::spawn(run(batcher));
+                tasks::detached_here("waking", run(batcher));
             }
             here.clone()
         })

@@ -21,6 +21,7 @@ use self::judge::{LogLimiter, ThreadAction, ThreadState};
 pub use self::work::{Stage, Work};
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::tasks;
 
 thread_local! {
     /// The state of the current thread, if a watchdog watches it.
@@ -94,7 +95,7 @@ impl Watchdog {
         let counters = KINDS.map(|kind| (kind, metrics.stalls(kind)));
         let threads = Arc::downgrade(&self.0);
         let run = move || watch(&threads, &counters, &describe);
-        std::thread::Builder::new().name("watchdog".into()).spawn(run).map(drop)
+        tasks::thread("watchdog", None, run).map(drop)
     }
 }
 

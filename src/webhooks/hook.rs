@@ -23,8 +23,6 @@ use crate::version;
 const PORT: u16 = 443;
 /// The default port without TLS.
 const PLAIN_PORT: u16 = 80;
-/// How many bytes of an invalid answer an error repeats.
-const TEXT_BYTES: usize = 2_048;
 
 /// The address of a webhook, and the certificates to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,7 +214,7 @@ impl Hook {
         let deadline = Instant::now() + timeout;
         let (code, answer) = self.call(outbound, peer, user, document, (timeout, deadline)).await?;
         let media = media(&answer);
-        let reading = outbound::read_beginning(answer.into_body(), TEXT_BYTES);
+        let reading = outbound::read_beginning(answer.into_body(), limits::WEBHOOK_TEXT_BYTES);
         let body = tokio::time::timeout_at(deadline, reading).await.ok().and_then(Result::ok).unwrap_or_default();
         if is_success(code) { Ok(()) } else { Err(refused(code, &media, &body)) }
     }
@@ -391,7 +389,7 @@ fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
     {
         return stated(&status, code);
     }
-    let beginning = String::from_utf8_lossy(&body[..body.len().min(TEXT_BYTES)]);
+    let beginning = String::from_utf8_lossy(&body[..body.len().min(limits::WEBHOOK_TEXT_BYTES)]);
     let text = if is_text(media) { beginning.trim() } else { "unknown" };
     let message = match code {
         400 => "the server rejected our request for an unknown reason".into(),

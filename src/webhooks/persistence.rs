@@ -7,10 +7,10 @@ use flotilla_proto::value::Value;
 use rand::Rng;
 
 use super::{Backend, CallError};
+use crate::limits;
 use crate::outbound::Outbound;
 
-/// The number of calls, and by how much each wait is longer than the one before.
-const ATTEMPTS: u32 = 5;
+/// The ratio of each wait to the one before.
 const FACTOR: f64 = 1.5;
 /// The largest part of a wait that is added at random.
 const JITTER: f64 = 0.2;
@@ -42,7 +42,7 @@ impl Backend {
         mut tell: impl FnMut(Result<&Value, &CallError>, Duration),
     ) -> Result<Value, CallError> {
         let mut wait = how.first_wait;
-        let mut attempts = 1..ATTEMPTS;
+        let mut attempts = 1..limits::WEBHOOK_ATTEMPTS;
         loop {
             let began = Instant::now();
             let left = how.ends.map_or(how.timeout, |ends| ends.saturating_duration_since(began));

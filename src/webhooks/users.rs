@@ -107,16 +107,7 @@ impl User {
         };
         let mut headers = HeaderMap::new();
         let (basic, password) = (user.str_at(&["username"]), user.str_at(&["password"]));
-        let token = match user.str_at(&["token"]) {
-            "" => match file.file(user, "tokenFile") {
-                Some(path) => {
-                    read_credential(&path).map_err(KubeconfigError::Read)?;
-                    Some(Credential::File(Reread::new(&path)))
-                }
-                None => None,
-            },
-            token => Some(Credential::Here(Bytes::copy_from_slice(token.as_bytes()))),
-        };
+        let token = token(file, user)?;
         if !basic.is_empty() || !password.is_empty() {
             if token.is_some() {
                 return Err(lacks("username/password or bearer token may be set, but not both"));
@@ -144,6 +135,18 @@ impl User {
         if let Some(value) = self.token.as_ref().and_then(|token| bearer(&token.get())) {
             headers.insert(AUTHORIZATION, value);
         }
+    }
+}
+
+/// Returns the bearer token. As in the reference, a file that can be read takes precedence over a token in place.
+fn token(file: &KubeconfigFile<'_>, user: &Value) -> Result<Option<Credential>, KubeconfigError> {
+    let here = |token: &str| Credential::Here(Bytes::copy_from_slice(token.as_bytes()));
+    let token = Some(user.str_at(&["token"])).filter(|token| !token.is_empty());
+    let Some(path) = file.file(user, "tokenFile") else { return Ok(token.map(here)) };
+    match (read_credential(&path), token) {
+        (Ok(_), _) => Ok(Some(Credential::File(Reread::new(&path)))),
+        (Err(_), Some(token)) => Ok(Some(here(token))),
+        (Err(error), None) => Err(KubeconfigError::Read(error)),
     }
 }
 

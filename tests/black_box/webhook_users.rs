@@ -44,7 +44,7 @@ fn credentials_are_sent_only_to_their_webhooks() {
     fs::create_dir_all(&folder).expect("a directory");
     fs::write(folder.join("token"), "secret\n").expect("a file");
     let mutating = json!([{"name": format!("127.0.0.1:{}", webhook.port()),
-        "user": {"tokenFile": "token", "as": "jane", "as-groups": ["g", "h"]}}]);
+        "user": {"token": "older", "tokenFile": "token", "as": "jane", "as-groups": ["g", "h"]}}]);
     let (pem, key) = (STANDARD.encode(certificate.pem()), STANDARD.encode(key.serialize_pem()));
     let validating = json!([{"name": "*", "user": {"client-certificate-data": pem, "client-key-data": key}}]);
     let file = configuration(&folder, &mutating.to_string(), &validating.to_string());

@@ -3,6 +3,7 @@
 //! left in the directory, with large pages of memory, `reopen-in-small-pages` the same with small ones; `load` leaves a
 //! large log for these two, as if the process were killed; `shards` compares a table of several shards with one of a
 //! single shard.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block")]
 
 mod load;
 mod shards;

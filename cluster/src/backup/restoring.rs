@@ -15,7 +15,7 @@ use super::{BackupHeader, BackupReadError, BackupReader, BackupSummary};
 use crate::limits::RESTORE_CHUNKS_IN_FLIGHT;
 use crate::lock::lock;
 use crate::machine::Machine;
-use crate::replica::identity;
+use crate::replica::forming::identity;
 use crate::wal::reach;
 use crate::{
     Draft, Expectation, Key, Mutation, Object, OpenError, Options, Outcome, Revision, Store, TableId, Write, WriteError,

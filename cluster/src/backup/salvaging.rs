@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::check_finished;
 use crate::disk::{EncryptedDisk, KeyWrapping, LocalDisk};
 use crate::lock::lock;
-use crate::replica::identity::FORFEIT;
+use crate::replica::forming::identity::FORFEIT;
 use crate::wal::missing_end;
 use crate::{OpenError, Options, Store};
 

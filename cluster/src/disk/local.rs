@@ -6,9 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{Disk, DiskFile, PAGE};
-
-/// The number of zeros that are written at once.
-const ZEROS: usize = 1 << 20;
+use crate::limits::DISK_ZEROS_BYTES;
 
 /// Opens a file for direct I/O, past the page cache. That saves copying, and memory for pages that are not read again
 /// soon. Not every file system supports it. What is written must be whole pages, aligned to pages in memory and in the
@@ -21,10 +19,10 @@ fn open_directly(path: &Path) -> io::Result<File> {
 /// Fills a file with zeros by direct I/O.
 fn write_zeros_directly(path: &Path, size: u64) -> io::Result<()> {
     let file = open_directly(path)?;
-    let zeros = vec![0; ZEROS + PAGE];
+    let zeros = vec![0; DISK_ZEROS_BYTES + PAGE];
     let aligned = zeros.as_ptr().align_offset(PAGE);
-    for offset in (0..size).step_by(ZEROS) {
-        let length = (size - offset).min(ZEROS as u64) as usize;
+    for offset in (0..size).step_by(DISK_ZEROS_BYTES) {
+        let length = (size - offset).min(DISK_ZEROS_BYTES as u64) as usize;
         file.write_all_at(&zeros[aligned..aligned + length], offset)?;
     }
     Ok(())
@@ -132,9 +130,9 @@ impl Disk for LocalDisk {
             return Ok(self.file(path, file));
         }
         if write_zeros_directly(path, size).is_err() {
-            let zeros = vec![0; ZEROS];
-            for offset in (0..size).step_by(ZEROS) {
-                file.write_all_at(&zeros[..(size - offset).min(ZEROS as u64) as usize], offset)?;
+            let zeros = vec![0; DISK_ZEROS_BYTES];
+            for offset in (0..size).step_by(DISK_ZEROS_BYTES) {
+                file.write_all_at(&zeros[..(size - offset).min(DISK_ZEROS_BYTES as u64) as usize], offset)?;
             }
         }
         file.sync_all()?;

@@ -11,6 +11,7 @@ pub(crate) mod simulated;
 #[cfg(test)]
 pub(crate) mod simulated_keys;
 
+use crate::tasks;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +71,7 @@ pub(crate) trait Disk: Send + Sync {
 
     /// Runs work that waits for this disk on a thread where that blocks nothing else.
     fn work(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
-        tokio::task::spawn_blocking(work).map(drop).boxed()
+        tasks::blocking(work).map(drop).boxed()
     }
 }
 

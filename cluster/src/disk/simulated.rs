@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::{Disk, DiskFile, SECTOR};
+use crate::tasks;
 
 /// Returns how long the next access to the disk takes.
 pub(crate) type Pace = Arc<dyn Fn() -> Duration + Send + Sync>;
@@ -267,7 +268,7 @@ impl Disk for SimulatedDisk {
                     tokio::time::sleep(pace()).await;
                     work();
                 }
-                None => drop(tokio::task::spawn_blocking(work).await),
+                None => drop(tasks::blocking(work).await),
             }
         }
         .boxed()

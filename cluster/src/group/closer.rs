@@ -10,6 +10,7 @@ use crate::Revision;
 use crate::clock::GroupClock;
 use crate::limits::{CLOSING_INTERVAL, CLOSING_RETRY_INTERVAL};
 use crate::shard_map::GroupNumber;
+use crate::tasks;
 
 /// Closes each group up to the revision that is wanted ([`GroupClock::wanted`]). Never returns. All groups are asked
 /// together, at most once per interval, so that one fsync makes their entries durable.
@@ -21,7 +22,7 @@ pub(crate) async fn close_on_demand(tables: Arc<Tables>) {
             let wanted = clock.wanted();
             let busy = closing.entry(clock.group_number()).or_default();
             if wanted > clock.closed() && !busy.replace(true) {
-                actix::spawn(close(clock, wanted, busy.clone()));
+                tasks::detached_here("close", close(clock, wanted, busy.clone()));
             }
         }
         tokio::time::sleep(CLOSING_INTERVAL).await;

@@ -25,6 +25,7 @@ use super::{Callee, Contacts, Hello, Lane, Liveness, PeerError, Peers, Service};
 use crate::PeerTls;
 use crate::clock::HybridClock;
 use crate::limits::{PEER_ADDRESSES_MAX, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES};
+use crate::tasks;
 
 /// The options of a transport.
 pub(crate) struct TransportOptions {
@@ -193,7 +194,7 @@ impl Shared {
     /// Runs a task until it is done or the transport is stopped.
     pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) {
         let shared = self.clone();
-        self.runtime.spawn(async move {
+        let work = async move {
             let mut stopping = std::pin::pin!(shared.stopping.notified());
             stopping.as_mut().enable(); // before looking, so that no stop is missed
             if shared.is_stopped() {
@@ -204,7 +205,8 @@ impl Shared {
                 () = stopping => {}
                 () = task => {}
             }
-        });
+        };
+        tasks::detached_on(&self.runtime, "peers", work);
     }
 
     fn stop(&self) {

@@ -1,43 +1,28 @@
-//! Changes of a group's members and leader.
+//! Changes of a group's members, and requests for those and for another leader.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use flotilla_proto::replication::{self as message, administration};
+use openraft::ChangeMembers;
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{ChangeMembershipError, ClientWriteError, RaftError};
-use openraft::raft::{Precondition, TransferLeaderRequest};
-use openraft::{ChangeMembers, RaftMetrics};
+use openraft::raft::Precondition;
 use tokio::time::Instant;
 
-use super::node::{Node, described};
-use super::status::Member;
-use super::types::{LogIdentity, TypeConfig};
-use super::wire;
+use super::connections::Connections;
+use super::leadership::{Changed, Leadership, Unchanged, near};
+use super::resting::Resting;
+use super::roster::Roster;
+use super::state_machine::GroupRaft;
+use super::status::{Member, described};
+use super::types::{LogIdentity, Metrics, TypeConfig};
 use crate::limits::{
-    ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_PATIENCE,
-    TRANSFER_TIMEOUT, TRANSFER_WAIT,
+    ATTEMPT_INTERVAL, CATCH_UP_INTERVAL, CATCH_UP_SILENCE_MAX, CATCH_UP_TIMEOUT, CHANGES_BEGUN_MAX, TRANSFER_WAIT,
 };
 use crate::roster::Replica;
 
 /// The refusal of an admission that was undone meanwhile.
 pub(crate) const GONE: &str = "the new member was removed meanwhile";
-
-/// Why a group was not changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unchanged {
-    /// This replica does not lead the group. Contains the id of the leader, when known.
-    #[error("this replica does not lead the group")]
-    NotLeader(Option<u64>),
-    /// The change is not possible, or not now.
-    #[error("{0}")]
-    Refused(String),
-    /// The members have changed, or are about to, since the change was decided.
-    #[error("{0}")]
-    Overtaken(String),
-}
-
-type Changed = Result<(), Unchanged>;
 
 fn unchanged(error: RaftError<TypeConfig, ClientWriteError<TypeConfig>>) -> Unchanged {
     match error {
@@ -67,11 +52,30 @@ impl GroupMembers {
     }
 }
 
-impl Node {
+/// Changes the members of a group.
+pub(crate) struct Administration {
+    raft: GroupRaft,
+    roster: Roster,
+    connections: Connections,
+    resting: Resting,
+    leadership: Leadership,
+}
+
+impl Administration {
+    pub(super) fn new(
+        raft: GroupRaft,
+        roster: Roster,
+        connections: Connections,
+        resting: Resting,
+        leadership: Leadership,
+    ) -> Administration {
+        Administration { raft, roster, connections, resting, leadership }
+    }
+
     /// Makes a change, if this replica leads. Safe to repeat.
     pub(crate) async fn administer(&self, request: &message::Administer) -> Changed {
         let member = request.member;
-        self.wake().await;
+        self.resting.wake().await;
         let mut begun = 1;
         loop {
             let changed = match request.action {
@@ -81,7 +85,7 @@ impl Node {
                 }
                 administration::REMOVE => self.remove(member, false).await,
                 administration::UNVOTE => self.remove(member, true).await,
-                administration::TRANSFER => self.hand_over(member).await,
+                administration::TRANSFER => self.leadership.hand_over(member).await,
                 action => Err(Unchanged::Refused(format!("this replica knows no action {action}"))),
             };
             match changed {
@@ -128,20 +132,9 @@ impl Node {
         Ok(())
     }
 
-    /// Returns whether this replica is the only member, as far as it knows.
-    pub(crate) fn is_alone(&self) -> bool {
-        matches!(&self.members()[..], [only] if only.id == self.node)
-    }
-
-    /// Returns whether the log has this name and address for this replica, as far as it knows.
-    pub(crate) fn is_described(&self, replica: &Replica) -> bool {
-        let metrics = self.raft.server_metrics();
-        metrics.borrow_watched().membership_config.membership().get_node(&self.node) == Some(replica)
-    }
-
     /// Records the name and address of this replica in the log. The replica must lead.
     pub(crate) async fn describe(&self, replica: Replica) -> Changed {
-        self.change(None, ChangeMembers::SetNodes([(self.id(), replica)].into()), true).await
+        self.change(None, ChangeMembers::SetNodes([(self.roster.own(), replica)].into()), true).await
     }
 
     /// Removes a replica, or only its vote when it stays. A leader does not remove itself: it hands over, and the
@@ -157,8 +150,8 @@ impl Node {
             self.kept_up_by_most(&voters).await?;
         }
         let remains = seen.member(member).is_some();
-        if member == self.id() && (votes || remains && !stays) {
-            self.give_up_leadership().await;
+        if member == self.roster.own() && (votes || remains && !stays) {
+            self.leadership.give_up().await;
             return Err(Unchanged::NotLeader(None));
         }
         if votes {
@@ -173,9 +166,9 @@ impl Node {
     /// Waits until a majority of the future voters has nearly all of the leader's log. Otherwise the change could be
     /// neither completed nor undone.
     async fn kept_up_by_most(&self, voters: &BTreeSet<u64>) -> Changed {
-        let (node, of) = (self.clone(), voters.clone());
+        let (own, connections, of) = (self.roster.own(), self.connections.clone(), voters.clone());
         let count = move |metrics: &Metrics| {
-            let keeps_up = |voter: &&u64| **voter == node.id() || node.is_reachable(**voter) && near(metrics, **voter);
+            let keeps_up = |voter: &&u64| **voter == own || connections.is_reachable(**voter) && near(metrics, **voter);
             of.iter().filter(keeps_up).count()
         };
         let (all, counted) = (voters.len(), count.clone());
@@ -209,13 +202,13 @@ impl Node {
             if waited.as_ref().is_ok_and(|metrics| metrics.replication.is_some()) {
                 return Ok(());
             }
-            let Some(members) = self.members_in_log().await else { return Err(Unchanged::NotLeader(None)) };
+            let Some(members) = self.roster.members_in_log().await else { return Err(Unchanged::NotLeader(None)) };
             if !members.iter().any(|known| known.id == member) {
                 return refused(GONE); // a later leader must not admit it again
             }
             match waited {
                 Ok(metrics) => return Err(Unchanged::NotLeader(metrics.current_leader)),
-                Err(_) if self.is_reachable(member) => seen = Instant::now(),
+                Err(_) if self.connections.is_reachable(member) => seen = Instant::now(),
                 Err(_) if seen.elapsed() >= CATCH_UP_SILENCE_MAX => {
                     return refused("the new member is not there any more: start it, and repeat the command");
                 }
@@ -226,144 +219,4 @@ impl Node {
             }
         }
     }
-
-    /// Returns whether a replica has nearly all of the leader's log.
-    pub(crate) fn has_caught_up(&self, member: u64) -> bool {
-        near(&self.raft.metrics().borrow_watched(), member)
-    }
-
-    /// Transfers leadership to another replica, once it has all of the present log. Nothing can be written while it
-    /// takes over, so the leader waits beforehand for a replica that is held up by its disk or its link.
-    pub(crate) async fn hand_over(&self, to: u64) -> Changed {
-        let leader = self.leader();
-        if leader == Some(to) {
-            return Ok(());
-        }
-        if leader != Some(self.id()) {
-            return Err(Unchanged::NotLeader(leader));
-        }
-        self.rest().note_event();
-        if !self.raft.voter_ids().any(|voter| voter == to) {
-            return Err(Unchanged::Refused("only a member with a vote can lead".into()));
-        }
-        if self.keep_up(&[to]).await.is_none() && self.leader() == Some(self.id()) {
-            return Err(Unchanged::Refused("the member does not keep up".into()));
-        }
-        self.hand_over_now(to, TRANSFER_TIMEOUT).await
-    }
-
-    async fn hand_over_now(&self, to: u64, timeout: Duration) -> Changed {
-        tracing::debug!(group = %self.name(), to = %format_args!("{to:x}"), "handing over the leadership of a group");
-        let refused = |error: String| Unchanged::Refused(error);
-        self.raft.trigger().transfer_leader(to).await.map_err(|error| refused(error.to_string()))?;
-        let own = self.id();
-        let over = move |metrics: &Metrics| metrics.current_leader.is_some_and(|leader| leader != own);
-        match self.raft.wait(Some(timeout)).metrics(over, "another leads").await {
-            Ok(metrics) if metrics.current_leader == Some(to) => Ok(()),
-            Ok(metrics) => Err(Unchanged::NotLeader(metrics.current_leader)), // the caller may ask that leader instead
-            Err(_) => Err(refused("the member has not taken over".into())),
-        }
-    }
-
-    /// Asks a replica to lead without waiting for it: no answer would be received.
-    pub(crate) async fn hand_over_without_answer(&self, to: u64) {
-        let _ = self.raft.trigger().transfer_leader(to).await; // fails only when the group is shut down
-    }
-
-    /// Waits until one of the given replicas has all of the present log, and returns it. `None` when none has in time,
-    /// or this replica does not lead any more.
-    async fn keep_up(&self, members: &[u64]) -> Option<u64> {
-        let last = self.raft.metrics().borrow_watched().last_log_index;
-        let first = |metrics: &Metrics| members.iter().copied().find(|member| matched(metrics, *member) >= last);
-        let mut metrics = self.raft.metrics();
-        let kept = async {
-            loop {
-                let now = metrics.borrow_watched().clone();
-                match first(&now) {
-                    None if now.replication.is_some() && metrics.changed().await.is_ok() => {}
-                    found => return found,
-                }
-            }
-        };
-        tokio::time::timeout(TRANSFER_WAIT, kept).await.ok().flatten()
-    }
-
-    /// Transfers leadership to the replica that has the most of the log, if this replica leads and another can be
-    /// reached.
-    pub(crate) async fn give_up_leadership(&self) {
-        self.rest().note_event();
-        let mut successors = self.successors();
-        if successors.is_empty() {
-            return;
-        }
-        // The first replica that has everything takes over fastest, so it is asked first.
-        if let Some(first) = self.keep_up(&successors).await {
-            successors.sort_by_key(|member| (!self.may_lead(*member), *member != first));
-        }
-        let last = successors[successors.len() - 1];
-        for successor in successors {
-            if self.leader() != Some(self.id()) {
-                return; // another replica leads already, or will
-            }
-            let timeout = if successor == last { TRANSFER_TIMEOUT } else { TRANSFER_PATIENCE };
-            match self.hand_over_now(successor, timeout).await {
-                Ok(()) | Err(Unchanged::NotLeader(_)) => return,
-                Err(error) if successor == last => {
-                    tracing::warn!(group = %self.name(), %error, "the leadership of a group could not be handed over");
-                }
-                Err(error) => tracing::debug!(group = %self.name(), %error, "asking another member to take over"),
-            }
-        }
-    }
-
-    /// Stands for election at once, although the leader may have sent something a moment ago: it is known to be gone.
-    pub(crate) async fn succeed(&self) {
-        if self.is_excluded() {
-            return;
-        }
-        self.rest().note_event();
-        let from = self.raft.metrics().borrow_watched().vote;
-        if !self.is_last(&wire::ballot(&from)).await {
-            tracing::debug!(group = %self.name(), "another replica has succeeded the leader, or no majority answers");
-            return;
-        }
-        // This is the request that the leader would send to hand over. A replica that has more of the log refuses its
-        // vote and stands itself.
-        let handed = TransferLeaderRequest::new(from, self.id(), None);
-        if let Ok(Err(error)) = self.raft.handle_transfer_leader(handed).await {
-            tracing::debug!(%error, "this replica cannot succeed the leader");
-        }
-    }
-
-    /// Returns the reachable voters besides this replica, those with the most of the log first. Empty when this replica
-    /// does not lead.
-    fn successors(&self) -> Vec<u64> {
-        let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let replication = metrics.replication.as_ref();
-        let able = |member: &u64| voters.contains(member) && *member != self.id() && self.is_reachable(*member);
-        let others = replication.into_iter().flat_map(|replication| replication.keys().copied());
-        let mut others: Vec<u64> = others.filter(able).collect();
-        // A drained replica is asked last: it leads only if no other does.
-        others.sort_by_key(|member| (!self.may_lead(*member), std::cmp::Reverse(matched(&metrics, *member))));
-        others
-    }
 }
-
-type Metrics = RaftMetrics<TypeConfig>;
-
-/// Returns the index of the last entry that a replica is known to have, from the metrics of its leader. `None` when
-/// there is none.
-fn matched(metrics: &Metrics, member: u64) -> Option<u64> {
-    let replication = metrics.replication.as_ref()?;
-    Some(replication.get(&member).copied().flatten()?.index())
-}
-
-/// Returns whether a replica has nearly all of the log, from the metrics of its leader.
-fn near(metrics: &Metrics, member: u64) -> bool {
-    matched(metrics, member).is_some_and(|index| index + CAUGHT_UP_ENTRIES >= metrics.last_log_index.unwrap_or(0))
-}
-
-/// How many entries a replica may lack when it is given a vote: it gets them while the change is made.
-const CAUGHT_UP_ENTRIES: u64 = 64;

@@ -33,7 +33,7 @@ pub(super) fn config(name: &str, has_others: bool) -> Config {
         // A leader that restarts must be elected again, or it might serve reads before it has applied everything.
         enable_leader_restore: Some(false),
         enable_pre_vote: Some(true),
-        // A replica that has lost entries detects that itself (`Node::append`). Its leader must not panic before that.
+        // A replica that has lost entries detects that itself (`Service::append`). Its leader must not panic before.
         allow_log_reversion: Some(true),
         ..Config::default()
     }

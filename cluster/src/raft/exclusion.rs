@@ -8,18 +8,35 @@ use openraft::async_runtime::WatchReceiver;
 use openraft::metrics::RaftServerMetrics;
 use tokio::sync::watch;
 
-use super::node::Node;
+use super::state_machine::GroupRaft;
 use super::types::{LogIdentity, TypeConfig};
 
 /// The log entry that sets members without this replica. `None` until this replica has been told of one.
 pub(super) type Excluded = watch::Sender<Option<LogIdentity>>;
 
-impl Node {
+/// What this replica was told about its membership of a group. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Exclusion {
+    own: u64,
+    raft: GroupRaft,
+    excluded: Excluded,
+}
+
+impl Exclusion {
+    pub(super) fn new(own: u64, raft: GroupRaft, excluded: Excluded) -> Exclusion {
+        Exclusion { own, raft, excluded }
+    }
+
+    /// Returns a receiver of what this replica is told.
+    pub(super) fn told(&self) -> watch::Receiver<Option<LogIdentity>> {
+        self.excluded.subscribe()
+    }
+
     /// Returns whether this replica has a vote, as far as it knows.
     pub(crate) fn has_vote(&self) -> bool {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
-        metrics.membership_config.voter_ids().any(|voter| voter == self.id()) && !self.excludes_own(&metrics)
+        metrics.membership_config.voter_ids().any(|voter| voter == self.own) && !self.excludes_own(&metrics)
     }
 
     /// Returns whether this replica was told that it is not a member, and knows of no later membership.
@@ -29,20 +46,6 @@ impl Node {
 
     fn excludes_own(&self, metrics: &RaftServerMetrics<TypeConfig>) -> bool {
         self.excluded.borrow().is_some_and(|at| metrics.membership_config.log_id() < &Some(at))
-    }
-
-    /// Waits until the membership in the log is applied here, and with it everything before: a replica may get its vote
-    /// in the log before it learns what is committed. Also returns when the group is shut down.
-    pub(crate) async fn applied_membership(&self) {
-        let server = self.raft.server_metrics();
-        let at = server.borrow_watched().membership_config.log_id().as_ref().map_or(0, |at| at.index());
-        let _ = self.reached(at).await;
-    }
-
-    /// Applies nothing until the given future ends.
-    #[cfg(test)]
-    pub(crate) async fn hold_applying(&self, until: impl Future<Output = ()> + Send + 'static) {
-        self.raft.external_state_machine_request(|_| Box::pin(until)).await.expect("a group that runs");
     }
 
     /// Returns the log entry that sets the members, if replica `member`, whose log ends at `last`, is not among them
@@ -56,7 +59,7 @@ impl Node {
         committed.await.ok().flatten()
     }
 
-    /// Returns a receiver of possible changes of [`Node::has_vote`].
+    /// Returns a receiver of possible changes of [`Exclusion::has_vote`].
     pub(crate) fn votes(&self) -> Votes {
         Votes { server: self.raft.server_metrics(), excluded: self.excluded.subscribe() }
     }

@@ -1,12 +1,17 @@
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
+use prost::Message;
 use tokio::sync::watch;
 
 use super::*;
 use crate::limits::HEARTBEAT_INTERVAL;
-use crate::peer::{Contacts, Hello, Liveness};
+use crate::peer::{Callee, Contacts, Hello, Liveness, PeerError, Peers};
+use crate::raft::addresses::Addresses;
+use crate::raft::exclusion::Excluded;
 use crate::raft::types;
 use crate::wal::Ballot;
 
@@ -66,15 +71,9 @@ impl Peers for Slow {
 
 #[tokio::test(start_paused = true)]
 async fn entries_are_not_sent_again_to_a_replica_with_a_slow_disk() {
-    let network = Network {
-        peers: Some(Arc::new(Slow(2 * HEARTBEAT_INTERVAL))),
-        group: "default".into(),
-        node: 1,
-        excluded: Excluded::default(),
-        rest: Arc::default(),
-        acknowledged: Acknowledged::default(),
-        addresses: Addresses::default(),
-    };
+    let peers = Arc::new(Slow(2 * HEARTBEAT_INTERVAL));
+    let (excluded, addresses) = (Excluded::default(), Addresses::default());
+    let network = Network::new(1, "default".into(), Some(peers), excluded, Arc::default(), addresses);
     let mut link = network.link(2, &Replica { name: "b".into(), address: String::new() }, Lane::Bulk);
     let vote = types::vote(Ballot { term: 1, node: 1, committed: true });
     let request = AppendEntriesRequest { vote, prev_log_id: None, entries: Vec::new(), leader_commit: None };

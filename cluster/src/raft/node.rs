@@ -1,127 +1,146 @@
 //! One Raft group on this replica.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix::Addr;
+use openraft::Instant as _;
 use openraft::async_runtime::WatchReceiver;
-use openraft::errors::{LinearizableReadError, RaftError};
-use openraft::raft::ReadPolicy;
-use openraft::{Membership, Raft};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::addresses::Addresses;
-use super::exclusion::Excluded;
+use super::administration::Administration;
+use super::connections::Connections;
+use super::exclusion::Exclusion;
+use super::formation::Formation;
+use super::leadership::Leadership;
 use super::log_store::LogStore;
+use super::promises::Promises;
 use super::proposals::Proposals;
-use super::snapshot_sending::Receiver;
-use super::snapshotting::SnapshotCondition;
-use super::state_machine::StateMachine;
-use super::status::Member;
-use super::types::{LeaderId, TypeConfig};
-use crate::clock::GroupClock;
-use crate::entry::Batch;
-use crate::group::{Lead, Proposer};
-use crate::limits::{LEADER_BEGIN_INTERVAL, LEADER_TIMEOUT};
-use crate::peer::Peers;
-use crate::roster::Replica;
-use crate::{ReadError, Revision};
+use super::reading::Reading;
+use super::rest::Phase;
+use super::resting::Resting;
+use super::roster::Roster;
+use super::service::Service;
+use super::snapshotting::Snapshotting;
+use super::state_machine::GroupRaft;
+use super::status::GroupStatus;
+use super::tenure::Tenure;
+use crate::Revision;
+use crate::group::Proposer;
+use crate::limits::QUORUM_SILENCE_MAX;
 
-pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;
+/// Tells the clock which members may lead: the members of these groups, which must be all groups of this replica.
+pub(crate) fn know_members(nodes: &[Node]) {
+    if let Some(clock) = nodes.first().map(|node| node.0.promises.clock().hybrid()) {
+        clock.set_members(&nodes.iter().flat_map(|node| node.0.roster.member_ids()).collect());
+    }
+}
 
 /// One Raft group on this replica. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Node {
-    pub(super) node: u64,
+pub(crate) struct Node(Arc<Parts>);
+
+/// The parts of a group on this replica, each with its own subject.
+pub(super) struct Parts {
     pub(super) name: Arc<str>,
     pub(super) raft: GroupRaft,
-    /// Receives the snapshots that the leader sends.
-    pub(super) receiver: Receiver,
-    pub(super) peers: Option<Arc<dyn Peers>>,
-    /// Set when this replica is told that it is not a member.
-    pub(super) excluded: Excluded,
     pub(super) log: LogStore,
-    /// The clock with the closed revision of the group.
-    pub(super) clock: Arc<GroupClock>,
-    /// The index of the last entry that is applied.
-    pub(super) applied: watch::Receiver<u64>,
-    /// The term in which this replica leads and has applied everything before its election; zero when there is none.
-    pub(super) tenure: Arc<AtomicU64>,
-    pub(super) snapshot_log_bytes: u64,
-    /// The condition for the next snapshot; locked while one is being written.
-    pub(super) snapshot_due: Arc<Mutex<SnapshotCondition>>,
-    pub(super) stopping: Arc<AtomicBool>,
+    pub(super) roster: Roster,
+    pub(super) connections: Connections,
+    pub(super) exclusion: Exclusion,
+    pub(super) resting: Resting,
+    pub(super) tenure: Tenure,
+    pub(super) formation: Formation,
+    pub(super) leadership: Leadership,
+    pub(super) administration: Administration,
+    pub(super) reading: Reading,
+    pub(super) promises: Promises,
+    pub(super) snapshots: Snapshotting,
+    pub(super) service: Service,
+    pub(super) stopping: AtomicBool,
     pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
-    pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
-    pub(super) addresses: Addresses,
 }
 
 impl Node {
+    pub(super) fn new(parts: Parts) -> Node {
+        Node(Arc::new(parts))
+    }
+
     /// Returns the id of this replica.
     pub(crate) fn id(&self) -> u64 {
-        self.node
+        self.0.roster.own()
     }
 
     /// Returns the name of the group.
     pub(crate) fn name(&self) -> &Arc<str> {
-        &self.name
+        &self.0.name
     }
 
-    /// Returns whether another replica is connected to this one.
-    pub(crate) fn is_reachable(&self, member: u64) -> bool {
-        self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member))
+    /// Returns the members of the group and its leader, as far as this replica knows.
+    pub(crate) fn roster(&self) -> &Roster {
+        &self.0.roster
     }
 
-    /// Returns whether this replica and another one are connected in both directions.
-    pub(crate) fn is_connected_both_ways(&self, member: u64) -> bool {
-        let contacts = self.peers.as_ref().and_then(|peers| peers.contacts().get(&member).copied());
-        contacts.is_some_and(|contacts| contacts.outgoing.is_some() && contacts.incoming.is_some())
+    /// Returns the connections to the group's other replicas.
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.0.connections
     }
 
-    /// Returns whether another replica may be given leadership: it is connected and not drained.
-    pub(crate) fn may_lead(&self, member: u64) -> bool {
-        self.peers.as_ref().is_some_and(|peers| peers.is_reachable(member) && !peers.is_drained(member))
+    /// Returns what this replica was told about its membership.
+    pub(crate) fn exclusion(&self) -> &Exclusion {
+        &self.0.exclusion
     }
 
-    /// Returns whether a majority has room for more entries, as far as other replicas have announced a lack of room.
-    /// This replica counts as having room: if it has none, reserving room fails.
-    pub(crate) fn can_grow(&self) -> bool {
-        let is_full = |voter| self.peers.as_ref().is_some_and(|peers| peers.is_full(voter));
-        self.is_quorum(|voter| voter == self.node || !is_full(voter))
+    /// Returns the rest of the group and its timers.
+    pub(crate) fn resting(&self) -> &Resting {
+        &self.0.resting
+    }
+
+    /// Returns what forms the group.
+    pub(crate) fn formation(&self) -> &Formation {
+        &self.0.formation
+    }
+
+    /// Returns the leadership of the group.
+    pub(crate) fn leadership(&self) -> &Leadership {
+        &self.0.leadership
+    }
+
+    /// Returns what changes the members.
+    pub(crate) fn administration(&self) -> &Administration {
+        &self.0.administration
+    }
+
+    /// Returns what must be applied before the group can be read.
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.0.reading
+    }
+
+    /// Returns what other members have promised about revisions.
+    pub(crate) fn promises(&self) -> &Promises {
+        &self.0.promises
+    }
+
+    /// Returns what writes the snapshots of the group.
+    pub(crate) fn snapshots(&self) -> &Snapshotting {
+        &self.0.snapshots
+    }
+
+    /// Returns what answers the other replicas.
+    pub(crate) fn service(&self) -> &Service {
+        &self.0.service
+    }
+
+    #[cfg(test)]
+    pub(super) fn log(&self) -> &LogStore {
+        &self.0.log
     }
 
     /// Returns whether the disk of this replica has room for what leaders write.
     pub(crate) fn has_room(&self) -> bool {
-        !*self.log.wal().lacks_room().borrow()
-    }
-
-    /// Returns all members that this replica knows of.
-    pub(crate) fn members(&self) -> Vec<Member> {
-        let metrics = self.raft.server_metrics();
-        let metrics = metrics.borrow_watched();
-        described(metrics.membership_config.membership())
-    }
-
-    /// Returns the ids of all members that this replica knows of.
-    pub(super) fn member_ids(&self) -> Vec<u64> {
-        let metrics = self.raft.server_metrics();
-        let metrics = metrics.borrow_watched();
-        metrics.membership_config.membership().nodes().map(|(id, _)| *id).collect()
-    }
-
-    /// Returns the members that are set at the end of the log, which [`Node::members`] may return only a moment later.
-    /// `None` when the group is shut down.
-    pub(crate) async fn members_in_log(&self) -> Option<Vec<Member>> {
-        self.raft.with_raft_state(|state| described(state.membership_state.effective().membership())).await.ok()
-    }
-
-    /// Returns the ids of the voters.
-    pub(crate) fn voters(&self) -> Vec<u64> {
-        self.raft.voter_ids().collect()
+        !*self.0.log.wal().lacks_room().borrow()
     }
 
     /// Tells the proposer whenever this replica starts or stops leading, until the group is shut down. A leader of a
@@ -132,177 +151,66 @@ impl Node {
         leads: watch::Sender<bool>,
         genesis: Revision,
     ) {
-        let mut server = self.raft.server_metrics();
-        let mut term = None;
-        loop {
-            let (leader, current) = {
-                let metrics = server.borrow_watched();
-                self.addresses.learn(metrics.membership_config.membership().nodes());
-                (metrics.current_leader, metrics.vote.leader_id.term)
-            };
-            if leader == Some(self.node) && term != Some(current) {
-                term = None;
-                self.tenure.store(0, Ordering::Release);
-                if let Some((above, begun)) = self.begin_to_lead(genesis).await {
-                    term = Some(begun);
-                    let _ = proposer.send(Lead { above: Some(above), leader, term: begun }).await;
-                    self.tenure.store(begun, Ordering::Release);
-                    leads.send_replace(true);
-                }
-            } else if leader != Some(self.node) {
-                term = None;
-                self.tenure.store(0, Ordering::Release);
-                leads.send_replace(false);
-                let _ = proposer.send(Lead { above: None, leader, term: 0 }).await;
-            }
-            // These metrics do not change when the leader has applied its first entry, so they are read again after a
-            // pause.
-            let is_beginning = leader == Some(self.node) && term.is_none();
-            let pause = if is_beginning { LEADER_BEGIN_INTERVAL } else { Duration::MAX };
-            if let Ok(Err(_)) = tokio::time::timeout(pause, server.changed()).await {
-                break;
-            }
-        }
-        if !self.stopping.load(Ordering::Acquire) {
-            (self.on_fatal)("a group has stopped because its storage failed");
+        self.0.tenure.follow(proposer, leads, genesis).await;
+        if !self.is_stopping() {
+            (self.0.on_fatal)("a group has stopped because its storage failed");
         }
     }
 
     /// Returns the term in which this replica leads, as far as it knows, and has applied everything acknowledged before
     /// its election. `None` otherwise.
     pub(crate) fn tenure(&self) -> Option<NonZeroU64> {
-        NonZeroU64::new(self.tenure.load(Ordering::Acquire))
+        self.0.tenure.current()
     }
 
-    /// Waits until everything before this replica's election is applied. Returns the largest revision until then, and
-    /// the term. Returns `None` when this replica does not lead after all.
-    async fn begin_to_lead(&self, genesis: Revision) -> Option<(Revision, u64)> {
-        let node = self.node;
-        let decided = move |metrics: &Metrics| {
-            leads(metrics, node) || metrics.current_leader != Some(node) || seeded!(HastyLeader)
+    pub(crate) fn status(&self, name: &str) -> GroupStatus {
+        let is_led = self.is_led(); // before `metrics` below, which holds the same lock
+        let metrics = self.0.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let rests = matches!(self.0.resting.rest().phase(), Phase::Leading | Phase::Following { .. });
+        GroupStatus::new(name, &metrics, self.id(), rests, is_led)
+    }
+
+    /// Returns whether the group has a leader and this replica takes part. If this replica leads, a majority must have
+    /// acknowledged that lately. If it follows, it and the leader must be connected in both directions: a replica that
+    /// was cut off would go on believing in the old leader, and one that the leader cannot call gets no entries.
+    pub(crate) fn is_led(&self) -> bool {
+        let metrics = self.0.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let is_alone = || metrics.membership_config.voter_ids().nth(1).is_none();
+        // A majority that rests sends no acknowledgements and is still there. One that was just woken has yet to send
+        // them.
+        let is_followed = || {
+            let acked =
+                metrics.last_quorum_acked.is_some_and(|acked| acked.into_inner().elapsed() < QUORUM_SILENCE_MAX);
+            acked
+                || self.0.resting.rest().phase() != Phase::Awake
+                || self.0.resting.rest().woke().elapsed() < QUORUM_SILENCE_MAX
         };
-        let wait = self.raft.wait(Some(LEADER_TIMEOUT));
-        let metrics = wait.metrics(decided, "applied its own entry").await.ok()?;
-        if !leads(&metrics, node) && !seeded!(HastyLeader) {
-            return None;
-        }
-        let base = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().base() })).await;
-        if base.ok()? <= Revision::FIRST {
-            self.raft.client_write(Batch::closing(genesis)).await.ok()?;
-        }
-        let last = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().last() })).await;
-        Some((last.ok()?, metrics.current_term))
-    }
-
-    /// Returns the id of the leader, as far as this replica knows.
-    pub(crate) fn leader(&self) -> Option<u64> {
-        self.raft.server_metrics().borrow_watched().current_leader
-    }
-
-    /// Waits until the leader and its address are known; returns its id, the term and the address. A replica that was
-    /// just admitted hears from the leader before it has the log entry with its address. `None` when the group is shut
-    /// down.
-    pub(crate) async fn leader_located(&self) -> Option<(u64, u64, String)> {
-        let mut server = self.raft.server_metrics();
-        loop {
-            let located = {
-                let metrics = server.borrow_watched();
-                let replica = |leader| metrics.membership_config.membership().get_node(&leader);
-                let leader = metrics.current_leader.and_then(|leader| Some((leader, replica(leader)?)));
-                leader.map(|(leader, replica)| (leader, metrics.vote.leader_id.term, replica.address.clone()))
-            };
-            if located.is_some() {
-                return located;
-            }
-            server.changed().await.ok()?;
-        }
-    }
-
-    /// Returns the member's address according to the log.
-    pub(crate) fn address(&self, member: u64) -> Option<String> {
-        let metrics = self.raft.server_metrics();
-        let metrics = metrics.borrow_watched();
-        metrics.membership_config.membership().get_node(&member).map(|replica| replica.address.clone())
-    }
-
-    /// Waits until the leader changes. Returns false when the group is shut down.
-    pub(crate) async fn leader_changed(&self) -> bool {
-        let mut server = self.raft.server_metrics();
-        let known = server.borrow_watched().current_leader;
-        while server.changed().await.is_ok() {
-            if server.borrow_watched().current_leader != known {
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Returns whether this replica leads and is the only voter. It has then applied everything that it has
-    /// acknowledged: writes are answered only once they are applied, and those from before a restart precede the
-    /// leader's own entry, which it has applied.
-    pub(crate) fn leads_alone(&self) -> bool {
-        let metrics = self.raft.metrics();
-        let metrics = metrics.borrow_watched();
-        let mut voters = metrics.membership_config.voter_ids();
-        leads(&metrics, self.node) && voters.next() == Some(self.node) && voters.next().is_none()
-    }
-
-    /// Returns the index up to which a replica must have applied the log for its reads to be linearizable, after a
-    /// quorum has confirmed that this replica leads.
-    pub(crate) async fn read_index(&self) -> Result<u64, ReadError> {
-        self.rest().note_event();
-        if seeded!(LeaseRead) && self.leader() == Some(self.node) {
-            return Ok(*self.applied.borrow());
-        }
-        match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
-            Ok(linearizer) => Ok(linearizer.read_log_id().index()),
-            Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
-                Err(ReadError::NotLeader { leader: forward.leader_id })
-            }
-            Err(RaftError::APIError(_)) => Err(ReadError::Unavailable),
-            Err(RaftError::Fatal(_)) => Err(ReadError::Closed),
-        }
-    }
-
-    /// Waits until the log is applied here up to an index. Fails when the group is shut down.
-    pub(crate) async fn reached(&self, index: u64) -> Result<(), ReadError> {
-        match self.applied.clone().wait_for(|applied| *applied >= index).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(ReadError::Closed),
-        }
+        let is_led = match metrics.current_leader {
+            Some(leader) if leader != self.0.roster.own() => self.0.connections.is_connected_both_ways(leader),
+            Some(_) => is_alone() || is_followed(),
+            None => false,
+        };
+        metrics.running_state.is_ok() && is_led
     }
 
     /// Drops history that no client may ask for any more.
     pub(crate) async fn trim(&self, now: Instant) {
         let trim = self
+            .0
             .raft
             .external_state_machine_request(move |machine| Box::pin(async move { machine.applier().trim(now) }));
         let _ = trim.await; // fails only when the group is shut down
     }
 
-    pub(crate) async fn shutdown(&self) {
-        self.stopping.store(true, Ordering::Release);
-        let _ = self.raft.shutdown().await;
+    /// Returns whether the group is being shut down.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::Acquire)
     }
-}
 
-/// Returns the members of a membership.
-pub(super) fn described(membership: &Membership<u64, Replica>) -> Vec<Member> {
-    let voters: BTreeSet<u64> = membership.voter_ids().collect();
-    let member = |(id, replica): (&u64, &Replica)| Member {
-        id: *id,
-        name: replica.name.clone(),
-        address: replica.address.clone(),
-        votes: voters.contains(id),
-    };
-    membership.nodes().map(member).collect()
-}
-
-pub(super) type Metrics = openraft::RaftMetrics<TypeConfig>;
-
-/// Returns whether a node leads and has applied an entry of its term, and with it everything before.
-fn leads(metrics: &Metrics, node: u64) -> bool {
-    let own = LeaderId { term: metrics.current_term, node_id: node };
-    let applied = metrics.last_applied.as_ref().map(|applied| *applied.committed_leader_id());
-    metrics.state.is_leader() && metrics.current_leader == Some(node) && applied == Some(own)
+    pub(crate) async fn shutdown(&self) {
+        self.0.stopping.store(true, Ordering::Release);
+        let _ = self.0.raft.shutdown().await;
+    }
 }

@@ -1,20 +1,35 @@
 //! Delays answers until the leaders of all other groups will assign only larger revisions.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
-use super::node::Node;
+use super::connections::Connections;
+use super::roster::Roster;
 use crate::Revision;
+use crate::clock::GroupClock;
 use crate::limits::CLOCK_ANSWER_TIMEOUT;
+use crate::tasks;
 
-/// Tells the clock which members may lead: the members of these groups, which must be all groups of this replica.
-pub(crate) fn know_members(nodes: &[Node]) {
-    if let Some(clock) = nodes.first().map(|node| node.clock.hybrid()) {
-        clock.set_members(&nodes.iter().flat_map(Node::member_ids).collect());
-    }
+/// What other members have promised about the revisions that they assign. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Promises {
+    clock: Arc<GroupClock>,
+    roster: Roster,
+    connections: Connections,
 }
 
-impl Node {
+impl Promises {
+    pub(super) fn new(clock: Arc<GroupClock>, roster: Roster, connections: Connections) -> Promises {
+        Promises { clock, roster, connections }
+    }
+
+    /// Returns the clock of the group.
+    pub(super) fn clock(&self) -> &GroupClock {
+        &self.clock
+    }
+
     /// Returns whether no other member will assign a revision up to this one, in any group.
     pub(super) fn is_promised(&self, revision: Revision) -> bool {
         let clock = self.clock.hybrid();
@@ -31,9 +46,9 @@ impl Node {
     }
 
     async fn wait_promise_of(&self, member: u64, revision: Revision) {
-        if let (Some(peers), Some(address)) = (&self.peers, self.address(member)) {
-            let answer = peers.hello_of(&address, CLOCK_ANSWER_TIMEOUT);
-            tokio::spawn(answer); // its frame contains the promise, as every frame does
+        let address = self.roster.address(member);
+        if let Some(answer) = address.and_then(|address| self.connections.hello_of(&address, CLOCK_ANSWER_TIMEOUT)) {
+            tasks::detached("hello", answer); // its frame contains the promise, as every frame does
         }
         let clock = self.clock.hybrid();
         if timeout(CLOCK_ANSWER_TIMEOUT, clock.wait_promised(member, revision)).await.is_err() {

@@ -2,22 +2,45 @@
 
 use std::cmp::Ordering;
 use std::io;
+use std::sync::Arc;
 
 use flotilla_proto::replication as message;
 use openraft::raft::AppendEntriesRequest;
 
-use super::node::Node;
+use super::exclusion::Exclusion;
+use super::log_store::LogStore;
+use super::mandate::Mandates;
+use super::resting::Resting;
+use super::snapshot_receiving::Receiver;
+use super::state_machine::GroupRaft;
 use super::types::TypeConfig;
 use super::{types, wire};
+use crate::clock::GroupClock;
 
 /// Why a replica stops if it contradicts its leader about committed entries.
 const CONTRADICTED: &str = "a leader has other entries than this replica where these were committed: \
     a majority of the members runs on older copies of data, or on parts of it";
 
-impl Node {
+/// Answers the calls of the group's other replicas.
+pub(crate) struct Service {
+    pub(super) own: u64,
+    pub(super) raft: GroupRaft,
+    pub(super) log: LogStore,
+    /// The clock with the closed revision of the group.
+    pub(super) clock: Arc<GroupClock>,
+    pub(super) exclusion: Exclusion,
+    pub(super) resting: Resting,
+    pub(super) mandates: Mandates,
+    /// Receives the snapshots that the leader sends.
+    pub(super) receiver: Receiver,
+    pub(super) on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    pub(super) on_lost: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Service {
     /// Appends entries that the leader sent.
     pub(crate) async fn append(&self, request: &message::Append) -> io::Result<message::AppendAnswer> {
-        self.rest().wake();
+        self.resting.rest().wake();
         if self.has_forgotten(request) {
             (self.on_lost)();
             return Err(io::Error::other("this replica has lost entries that it had acknowledged"));
@@ -70,14 +93,14 @@ impl Node {
         rehearsal: bool,
     ) -> io::Result<message::VoteAnswer> {
         if rehearsal && request.transfer {
-            return self.judge_mandate(request).await;
+            return self.mandates.judge(request).await;
         }
-        let excluded = self.excludes(from, request.last.as_ref().map(wire::log_id)).await;
+        let excluded = self.exclusion.excludes(from, request.last.as_ref().map(wire::log_id)).await;
         let excluded = excluded.as_ref().map(wire::log_place);
-        if rehearsal && let Some(answer) = self.refuse_while_resting(request, excluded.is_none()) {
+        if rehearsal && let Some(answer) = self.resting.refuse_while_resting(request, excluded.is_none()) {
             return Ok(message::VoteAnswer { excluded, ..answer });
         }
-        self.rest().wake();
+        self.resting.rest().wake();
         let request = wire::vote_call(request);
         let response = match rehearsal {
             true => self.raft.pre_vote(request).await,
@@ -89,8 +112,8 @@ impl Node {
 
     /// Takes over the leadership that the leader hands over.
     pub(crate) async fn take_over(&self, request: &message::Transfer) -> io::Result<message::TransferAnswer> {
-        self.rest().note_event();
-        if request.to == self.id() && !self.is_last(&request.ballot).await {
+        self.resting.rest().note_event();
+        if request.to == self.own && !self.mandates.is_last(&request.ballot).await {
             return Err(io::Error::other("no majority says that nobody has taken over since"));
         }
         let response = self.raft.handle_transfer_leader(wire::transfer(request)).await.map_err(io::Error::other)?;

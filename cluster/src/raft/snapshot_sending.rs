@@ -1,6 +1,5 @@
-//! Sends a snapshot to a replica that is too far behind for the log, and receives one.
+//! Sends a snapshot to a replica that is too far behind for the log.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,16 +8,14 @@ use openraft::AnyError;
 use openraft::errors::{NetworkError, StreamingError, Unreachable};
 use openraft::raft::SnapshotResponse;
 use prost::Message;
-use tokio::sync::Mutex;
 
-use super::network::Link;
-use super::node::GroupRaft;
+use super::link::Link;
 use super::state_machine::SnapshotFile;
 use super::types::{TypeConfig, Vote};
 use super::wire;
-use crate::limits::{SNAPSHOT_INSTALL_TIMEOUT, SNAPSHOT_PIECE_BYTES, SNAPSHOT_PIECE_TIMEOUT};
+use crate::limits::{SNAPSHOT_INSTALL_TIMEOUT, SNAPSHOT_PIECE_TIMEOUT};
 use crate::peer::{Lane, PeerError};
-use crate::snapshot::{Incoming, Outgoing, Snapshots};
+use crate::snapshot::Outgoing;
 
 type Sent<T> = Result<T, StreamingError<TypeConfig>>;
 
@@ -81,73 +78,4 @@ async fn put(link: &Link, piece: &message::SnapshotPiece) -> Sent<u64> {
 
 async fn ask(link: &Link, method: Method, request: &impl Message, timeout: Duration) -> Sent<bytes::Bytes> {
     link.call(Lane::Snapshot, method, request, timeout).await.map_err(|error| unsent(&error))
-}
-
-/// Receives the snapshots of one group.
-#[derive(Clone)]
-pub(super) struct Receiver {
-    snapshots: Snapshots,
-    incoming: Arc<Mutex<Option<Incoming>>>,
-    /// Bytes of the disk that must be left free for the log.
-    spared: u64,
-}
-
-impl Receiver {
-    pub(super) fn new(snapshots: Snapshots, spared: u64) -> Receiver {
-        Receiver { snapshots, incoming: Arc::default(), spared }
-    }
-
-    /// Receives a piece. Returns the offset of the next one.
-    pub(super) async fn piece(&self, piece: message::SnapshotPiece) -> io::Result<message::SnapshotPieceAnswer> {
-        if crc32c::crc32c(&piece.bytes) != piece.checksum || piece.bytes.len() > SNAPSHOT_PIECE_BYTES {
-            return Err(io::Error::other("a piece of a snapshot does not match its checksum"));
-        }
-        let mut incoming = self.incoming.clone().lock_owned().await;
-        let (snapshots, spared) = (self.snapshots.clone(), self.spared);
-        let taken = self.snapshots.aside(move || {
-            let mut current = match incoming.take().filter(|current| current.name() == piece.name) {
-                Some(current) => current,
-                None => snapshots.incoming(&piece.name, piece.size, spared)?,
-            };
-            if let Err(error) = current.take(piece.offset, &piece.bytes) {
-                drop(current);
-                snapshots.discard_received()?;
-                return Err(error);
-            }
-            let offset = current.received();
-            *incoming = Some(current);
-            Ok(offset)
-        });
-        Ok(message::SnapshotPieceAnswer { offset: taken.await?? })
-    }
-
-    /// Installs the snapshot that was received.
-    pub(super) async fn install(
-        &self,
-        raft: &GroupRaft,
-        install: message::SnapshotInstall,
-    ) -> io::Result<message::SnapshotInstallAnswer> {
-        let mut incoming = self.incoming.clone().lock_owned().await;
-        let installed = self.install_received(raft, incoming.take(), install).await;
-        let snapshots = self.snapshots.clone();
-        self.snapshots.aside(move || snapshots.discard_received()).await??;
-        installed
-    }
-
-    async fn install_received(
-        &self,
-        raft: &GroupRaft,
-        received: Option<Incoming>,
-        install: message::SnapshotInstall,
-    ) -> io::Result<message::SnapshotInstallAnswer> {
-        let is_whole = |received: &Incoming| received.name() == install.name && received.received() == install.size;
-        let incomplete = || io::Error::other("the snapshot was not received completely");
-        let received = received.filter(is_whole).ok_or_else(incomplete)?;
-        let snapshots = self.snapshots.clone();
-        let received = self.snapshots.aside(move || SnapshotFile::receive(&snapshots, &received.finish()?));
-        let snapshot = received.await??;
-        let response = raft.install_full_snapshot(wire::vote(&install.ballot), snapshot).await;
-        let response = response.map_err(io::Error::other)?;
-        Ok(message::SnapshotInstallAnswer { ballot: wire::ballot(&response.vote) })
-    }
 }

@@ -2,16 +2,22 @@
 
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::node::{Metrics, Node};
-use super::starting::{StartError, refused};
-use crate::limits::{SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX};
+use super::error::{StartError, refused};
+use super::log_store::LogStore;
+use super::roster::Roster;
+use super::state_machine::GroupRaft;
+use super::types::Metrics;
+use crate::limits::{
+    SNAPSHOT_ANNOUNCED_TIMEOUT, SNAPSHOT_HELD_FACTOR, SNAPSHOT_RETRY_INTERVAL, SNAPSHOT_RETRY_INTERVAL_MAX,
+};
 use crate::snapshot::Pace;
 
 /// The condition for the next snapshot.
 #[derive(Default)]
-pub(super) struct SnapshotCondition {
+struct SnapshotCondition {
     /// The bytes that had been appended when the last snapshot was started.
     begun_at: u64,
     /// The end of the pause after a failed snapshot, and the length of that pause.
@@ -37,21 +43,35 @@ impl SnapshotCondition {
     }
 }
 
-impl Node {
+/// Writes the snapshots of a group.
+pub(crate) struct Snapshotting {
+    raft: GroupRaft,
+    roster: Roster,
+    log: LogStore,
+    /// How far the log grows at least before a snapshot, in bytes.
+    log_bytes: u64,
+    /// The condition for the next snapshot; locked while one is being written.
+    due: Mutex<SnapshotCondition>,
+}
+
+impl Snapshotting {
+    pub(super) fn new(raft: GroupRaft, roster: Roster, log: LogStore, log_bytes: u64) -> Snapshotting {
+        Snapshotting { raft, roster, log, log_bytes, due: Mutex::default() }
+    }
+
     /// Returns whether the log has grown so much since the last snapshot that another may be due, and none is being
     /// written.
     pub(crate) fn has_grown(&self) -> bool {
-        let is_due =
-            |due: &SnapshotCondition| !due.is_pausing() && self.grown(due.begun_at) >= self.snapshot_log_bytes();
-        self.snapshot_due.try_lock().is_ok_and(|due| is_due(&due))
+        let is_due = |due: &SnapshotCondition| !due.is_pausing() && self.grown(due.begun_at) >= self.due_bytes();
+        self.due.try_lock().is_ok_and(|due| is_due(&due))
     }
 
     /// Returns how far the log grows before a snapshot. This differs between members, so that they do not write
     /// snapshots at the same time.
-    fn snapshot_log_bytes(&self) -> u64 {
-        let voters = self.voters();
-        let before = voters.iter().filter(|voter| **voter < self.node).count() as u64;
-        self.snapshot_log_bytes + self.snapshot_log_bytes / 2 * before / (voters.len() as u64).max(1)
+    fn due_bytes(&self) -> u64 {
+        let voters = self.roster.voters();
+        let before = voters.iter().filter(|voter| **voter < self.roster.own()).count() as u64;
+        self.log_bytes + self.log_bytes / 2 * before / (voters.len() as u64).max(1)
     }
 
     /// Returns how much the log has grown since `appended` bytes had been appended.
@@ -62,15 +82,15 @@ impl Node {
 
     /// Writes a snapshot when the log has grown enough since the last one, and frees the log before it. When writing
     /// fails, as on a full disk, it is tried again after a pause.
-    pub(crate) async fn snapshot_when_due(&self) {
-        let Ok(mut due) = self.snapshot_due.try_lock() else { return };
+    pub(crate) async fn write_when_due(&self) {
+        let Ok(mut due) = self.due.try_lock() else { return };
         let (appended, grown) = (self.log.appended(), self.grown(due.begun_at));
-        if grown < self.snapshot_log_bytes() {
+        if grown < self.due_bytes() {
             return;
         }
         let live = self.raft.with_state_machine(|machine| Box::pin(async { machine.applier().object_bytes() })).await;
         if live.is_ok_and(|live| grown >= live as u64) {
-            match self.snapshot(Pace::Gentle).await {
+            match self.write(Pace::Gentle).await {
                 Ok(()) => due.written(appended),
                 Err(_) => due.failed(),
             }
@@ -78,15 +98,15 @@ impl Node {
     }
 
     /// Writes a snapshot, due or not, and frees the log before it.
-    pub(crate) async fn snapshot_now(&self) -> Result<(), StartError> {
-        let mut due = self.snapshot_due.lock().await;
+    pub(crate) async fn write_now(&self) -> Result<(), StartError> {
+        let mut due = self.due.lock().await;
         let appended = self.log.appended();
-        self.snapshot(Pace::Fast).await?;
+        self.write(Pace::Fast).await?;
         due.written(appended);
         Ok(())
     }
 
-    async fn snapshot(&self, pace: Pace) -> Result<(), StartError> {
+    async fn write(&self, pace: Pace) -> Result<(), StartError> {
         let started = Instant::now();
         let building = self.raft.with_state_machine(|machine| Box::pin(async { machine.capture() })).await;
         let building = building.map_err(refused)?;
@@ -97,7 +117,7 @@ impl Node {
         announced.await.map_err(refused)?;
         self.raft.trigger().snapshot().await.map_err(refused)?;
         if let Some(index) = index {
-            let built = self.raft.wait(Some(Duration::from_secs(10)));
+            let built = self.raft.wait(Some(SNAPSHOT_ANNOUNCED_TIMEOUT));
             let known = move |metrics: &Metrics| metrics.snapshot.is_some_and(|snapshot| snapshot.index() >= index);
             built.metrics(known, "knows the snapshot").await.map_err(refused)?;
             self.raft.trigger().purge_log(index).await.map_err(refused)?;

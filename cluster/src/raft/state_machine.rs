@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::{Stream, StreamExt, stream};
 use openraft::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::storage::{ApplyResponder, EntryResponder, RaftStateMachine};
-use openraft::{EntryPayload, Membership, OptionalSend, RaftSnapshotBuilder};
+use openraft::{EntryPayload, Membership, OptionalSend, Raft, RaftSnapshotBuilder};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -17,6 +17,9 @@ use crate::group::{Applier, Captured};
 use crate::limits::{APPLY_ENTRIES_MAX, SNAPSHOT_WRITE_TIMEOUT};
 use crate::roster::Replica;
 use crate::snapshot::{Loaded, Meta, Outgoing, Pace, Snapshots};
+
+/// Openraft, as it runs one group. Cheap to clone.
+pub(super) type GroupRaft = Raft<TypeConfig, StateMachine>;
 
 /// A snapshot file of this replica.
 #[derive(Clone)]

@@ -10,7 +10,7 @@ use openraft::entry::RaftEntry;
 use openraft::{EntryPayload, Membership};
 
 use super::node::Node;
-use super::snapshot_sending::Receiver;
+use super::snapshot_receiving::Receiver;
 use super::starting::NodeOptions;
 use super::state_machine::StateMachine;
 use super::types::{self, Entry, StoredMembership};
@@ -142,7 +142,7 @@ async fn start(disk: &SimulatedDisk, wal: &Wal) -> Node {
         on_fatal: Arc::new(|reason| panic!("{reason}")),
         on_lost: Arc::new(|| ()),
     };
-    Node::start(options).await.unwrap_or_else(|error| panic!("{error}")).0
+    options.start().await.unwrap_or_else(|error| panic!("{error}")).0
 }
 
 /// Checks that the group starts with the snapshot, continues after it, and can be started again.
@@ -152,7 +152,7 @@ async fn goes_on_behind_the_snapshot(disk: SimulatedDisk, (term, index): (u64, u
     assert_eq!(wal.state(0).last, Some(LogRef { term, node: 2, index }));
     node.shutdown().await;
     let ballot = Ballot { term: 7, node: 2, committed: true };
-    node.log.add(entry(7, index + 1), ballot).await.unwrap();
+    node.log().add(entry(7, index + 1), ballot).await.unwrap();
     wal.close();
     let wal = open(&disk.crash(|_, _| false));
     assert_eq!(wal.state(0).last, Some(LogRef { term: 7, node: 2, index: index + 1 }));

@@ -7,7 +7,7 @@ use openraft::alias::{LogIdOf, StoredMembershipOf, VoteOf};
 use openraft::entry::RaftEntry;
 use openraft::raft::responder::Responder;
 use openraft::vote::RaftLeaderId;
-use openraft::{EntryPayload, LogId, Membership, OptionalSend, RaftTypeConfig};
+use openraft::{EntryPayload, LogId, Membership, OptionalSend, RaftMetrics, RaftTypeConfig};
 
 use crate::Revision;
 use crate::codec::{Decoder, put_batch, put_long, put_text};
@@ -52,6 +52,7 @@ pub(super) type Entry = <TypeConfig as RaftTypeConfig>::Entry;
 pub(super) type Vote = VoteOf<TypeConfig>;
 pub(super) type LogIdentity = LogIdOf<TypeConfig>;
 pub(super) type StoredMembership = StoredMembershipOf<TypeConfig>;
+pub(super) type Metrics = RaftMetrics<TypeConfig>;
 
 /// The result of applying an entry: an outcome for each of its commands.
 #[derive(Debug, Default)]

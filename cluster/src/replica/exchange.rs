@@ -9,15 +9,16 @@ use flotilla_proto::replication::{self as message, Method, write_result};
 use futures_util::future::BoxFuture;
 use prost::Message;
 
+use super::asking::leader_client::LeaderClient;
+use super::asking::write_messages::{put_write_error, read_write};
+use super::forming::identity::IdentityFile;
 use super::groups::{Group, Groups};
-use super::identity::IdentityFile;
-use super::leader_client::LeaderClient;
-use super::placement::{self, Placement};
-use super::write_messages::{put_write_error, read_write};
+use super::leading::placement::{self, Placement};
 use crate::object::WriteId;
 use crate::peer::peer_view::PeerView;
 use crate::peer::{Hello, Refusal, Reply, Service};
 use crate::raft::{Node, Unchanged};
+use crate::tasks;
 use crate::{Outcome, ReadError, Revision, Tenure, WriteError};
 
 /// Answers the calls of other replicas, on the thread of the store.
@@ -38,6 +39,10 @@ fn refused(error: impl Display) -> Refusal {
 
 fn encoded(answer: &impl Message) -> Bytes {
     Bytes::from(answer.encode_to_vec())
+}
+
+fn answered(answer: Result<impl Message, impl Display>) -> Answer {
+    answer.map(|answer| encoded(&answer)).map_err(refused)
 }
 
 impl Exchange {
@@ -86,7 +91,7 @@ impl Service for Exchange {
             None => Err(Refusal(format!("this replica knows no method {method}"))),
         };
         match answer {
-            Ok(answer) => drop(tokio::spawn(async move { reply.send(answer.await) })),
+            Ok(answer) => drop(tasks::detached("answer", async move { reply.send(answer.await) })),
             Err(refusal) => reply.send(Err(refusal)),
         }
     }
@@ -101,34 +106,28 @@ impl Exchange {
             Method::Append => {
                 let request = message::Append::decode(payload).map_err(refused)?;
                 let node = self.node(&request.group)?;
-                Box::pin(async move { node.append(&request).await.map(|answer| encoded(&answer)).map_err(refused) })
+                Box::pin(async move { answered(node.service().append(&request).await) })
             }
             Method::Vote | Method::PreVote => {
                 let request = message::VoteCall::decode(payload).map_err(refused)?;
                 let node = self.node(&request.group)?;
                 let rehearsal = method == Method::PreVote;
-                Box::pin(async move {
-                    node.vote(from, &request, rehearsal).await.map(|answer| encoded(&answer)).map_err(refused)
-                })
+                Box::pin(async move { answered(node.service().vote(from, &request, rehearsal).await) })
             }
             Method::Transfer => {
                 let request = message::Transfer::decode(payload).map_err(refused)?;
                 let node = self.node(&request.group)?;
-                Box::pin(async move { node.take_over(&request).await.map(|answer| encoded(&answer)).map_err(refused) })
+                Box::pin(async move { answered(node.service().take_over(&request).await) })
             }
             Method::SnapshotPiece => {
                 let request = message::SnapshotPiece::decode(payload).map_err(refused)?;
                 let node = self.node(&request.group)?;
-                Box::pin(
-                    async move { node.snapshot_piece(request).await.map(|answer| encoded(&answer)).map_err(refused) },
-                )
+                Box::pin(async move { answered(node.service().snapshot_piece(request).await) })
             }
             Method::SnapshotInstall => {
                 let request = message::SnapshotInstall::decode(payload).map_err(refused)?;
                 let node = self.node(&request.group)?;
-                Box::pin(
-                    async move { node.snapshot_install(request).await.map(|answer| encoded(&answer)).map_err(refused) },
-                )
+                Box::pin(async move { answered(node.service().snapshot_install(request).await) })
             }
             Method::Write => {
                 let request = message::Write::decode(payload).map_err(refused)?;
@@ -138,12 +137,12 @@ impl Exchange {
             Method::ReadIndex => {
                 let request = message::ReadIndex::decode(payload).map_err(refused)?;
                 let node = self.node(&request.group)?;
-                Box::pin(async move { read_index(&node).await.map(|answer| encoded(&answer)).map_err(refused) })
+                Box::pin(async move { answered(read_index(&node).await) })
             }
             Method::Close => {
                 let request = message::Close::decode(payload).map_err(refused)?;
                 let client = self.group(&request.group)?.leader_client.clone();
-                Box::pin(async move { close(&client, &request).await.map(|answer| encoded(&answer)).map_err(refused) })
+                Box::pin(async move { answered(close(&client, &request).await) })
             }
             Method::Administer => {
                 let request = message::Administer::decode(payload).map_err(refused)?;
@@ -169,7 +168,7 @@ impl Exchange {
     /// Answers which of these groups this replica agrees to let rest.
     fn rest(&self, request: &message::Rest) -> message::RestAnswer {
         let rests = |resting: &message::Resting| {
-            self.node(&resting.group).is_ok_and(|node| node.agree_to_rest(resting, &self.peer_view))
+            self.node(&resting.group).is_ok_and(|node| node.resting().agree_to_rest(resting, &self.peer_view))
         };
         message::RestAnswer { rests: request.groups.iter().map(rests).collect() }
     }
@@ -199,7 +198,7 @@ async fn write(client: &LeaderClient, request: message::Write) -> message::Write
 }
 
 async fn administer(node: &Node, request: &message::Administer) -> message::AdministerAnswer {
-    match node.administer(request).await {
+    match node.administration().administer(request).await {
         Ok(()) => message::AdministerAnswer::default(),
         Err(Unchanged::NotLeader(leader)) => {
             message::AdministerAnswer { moved: true, leader: leader.unwrap_or_default(), ..Default::default() }
@@ -221,7 +220,7 @@ async fn close(client: &LeaderClient, request: &message::Close) -> Result<messag
 }
 
 async fn read_index(node: &Node) -> Result<message::ReadIndexAnswer, ReadError> {
-    match node.read_index().await {
+    match node.reading().read_index().await {
         Ok(index) => Ok(message::ReadIndexAnswer { index, leader: 0 }),
         Err(ReadError::NotLeader { leader }) => {
             Ok(message::ReadIndexAnswer { index: 0, leader: leader.unwrap_or_default() })

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
 
-use super::leader_client::LeaderClient;
-use super::reads::Reads;
+use super::asking::leader_client::LeaderClient;
+use super::asking::reads::Reads;
 use crate::raft::Node;
 
 /// The parts of a group that readers and writers need.
@@ -22,7 +22,7 @@ pub(crate) struct Group {
 impl Group {
     /// Returns whether a replica has a vote in the group, as far as this one knows.
     pub(crate) fn has_voter(&self, id: u64) -> bool {
-        self.leader_client.node().voters().contains(&id)
+        self.leader_client.node().roster().voters().contains(&id)
     }
 }
 

@@ -10,8 +10,8 @@ use flotilla_proto::replication::{Administer, administration};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::mapping;
 use super::replica_tests::{Cluster, PATIENCE, create, pods, read, until};
+use super::sharding::mapping;
 use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::{CATCH_UP_SILENCE_MAX, LEADER_WAIT};
@@ -111,11 +111,11 @@ async fn a_member_shows_nothing_before_it_applies_the_entry_with_its_vote() {
         let cluster = Cluster::new(&["a", "b", "c"], groups);
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
         a.remove("c").await.unwrap();
-        let votes = || c.running().groups.nodes().iter().filter(|node| node.has_vote()).count();
+        let votes = || c.running().groups.nodes().iter().filter(|node| node.exclusion().has_vote()).count();
         until("c knows", || *c.standing().borrow() == Standing::Removed && votes() == 0).await;
         let (release, released) = oneshot::channel();
         let node = c.running().groups.get(held).unwrap().leader_client.node().clone();
-        node.hold_applying(released.map(drop)).await;
+        node.reading().hold_applying(released.map(drop)).await;
         let first = create(&a, "ns/first").await;
         // The others consider it a voter that has everything, since its log has that.
         a.admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
@@ -145,8 +145,12 @@ async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
 
 /// Returns the names of the members with a vote in a group, as a store knows.
 fn voters(store: &Store, group: &str) -> Vec<String> {
-    let members =
-        store.running().groups.get(group).map(|group| group.leader_client.node().members()).unwrap_or_default();
+    let members = store
+        .running()
+        .groups
+        .get(group)
+        .map(|group| group.leader_client.node().roster().members())
+        .unwrap_or_default();
     let mut names: Vec<String> = members.into_iter().filter(|m| m.votes).map(|m| m.name).collect();
     names.sort();
     names
@@ -241,7 +245,7 @@ async fn a_member_changes_groups_that_it_did_not_know_yet() {
     let (d, address) = begin_besides(&mut cluster, "d").await;
     let (release, released) = oneshot::channel();
     let node = a.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
-    node.hold_applying(released.map(drop)).await;
+    node.reading().hold_applying(released.map(drop)).await;
     b.divide(&pods(), 4).await.unwrap();
     assert_eq!(a.running().groups.all().len(), 1, "a has not heard of the map");
     let releasing = async {
@@ -375,13 +379,13 @@ async fn a_transfer_fails_if_another_member_than_the_named_one_leads() {
     b.transfer(None, "a").await.unwrap();
     let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
     let (from, other, to) = (node(&a), node(&b), c.node());
-    until("b knows who leads", || other.leader() == Some(from.id())).await;
+    until("b knows who leads", || other.roster().leader() == Some(from.id())).await;
     c.shutdown().await; // it has everything, but cannot take over
     let standing = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        other.succeed().await;
+        other.leadership().succeed().await;
     };
-    let (handed, ()) = tokio::join!(from.hand_over(to), standing);
+    let (handed, ()) = tokio::join!(from.leadership().hand_over(to), standing);
     assert_eq!(handed, Err(Unchanged::NotLeader(Some(other.id()))));
     a.shutdown().await;
     b.shutdown().await;
@@ -442,7 +446,7 @@ async fn a_salvage_yields_all_tables_or_fails() {
         b.transfer(None, "b").await.unwrap();
         let (release, released) = oneshot::channel();
         let node = c.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
-        node.hold_applying(released.map(drop)).await;
+        node.reading().hold_applying(released.map(drop)).await;
         for shards in shards {
             b.divide(&pods(), shards).await.unwrap();
         }

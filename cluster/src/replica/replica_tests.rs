@@ -9,7 +9,6 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::dividing_tests::{self, Traffic};
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
@@ -157,31 +156,6 @@ async fn a_cluster_survives_the_loss_of_each_member() {
     }
     for store in stores.into_values() {
         store.shutdown().await;
-    }
-}
-
-/// Divides the pods under traffic, and stops the leader of the default group at each stage.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
-    for (number, stage) in dividing_tests::STAGES.iter().enumerate() {
-        let cluster = Cluster::new(&["a", "b", "c"], 0);
-        let stores = cluster.open_all().await;
-        let traffic = Traffic::begin(&stores[..2]);
-        // The traffic uses two of the stores; the third one leads and is stopped.
-        stores[0].transfer(None, "c").await.unwrap();
-        until("c leads", || *stores[2].leadership().borrow()).await;
-        let dividing = stores[0].clone();
-        let dividing = tokio::spawn(async move { dividing.divide(&pods(), 4).await });
-        dividing_tests::until(&stores[number % 3], stage).await;
-        let mut stores = stores;
-        stores.pop().unwrap().shutdown().await;
-        dividing.await.unwrap().unwrap();
-        let c = cluster.open("c").await;
-        assert!([&stores[0], &c].iter().all(|store| store.shards()[0].groups.len() == 4));
-        let slowest = traffic.end(&c).await;
-        eprintln!("{}: the slowest write took {slowest:?}", stage.0);
-        stores.push(c);
-        futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::forming::identity::IdentityFile;
 use super::groups::Groups;
-use super::identity::IdentityFile;
-use super::placement::Placement;
+use super::leading::placement::Placement;
 use super::standing::Standing;
 use crate::peer::Peers;
 use crate::wal::Wal;

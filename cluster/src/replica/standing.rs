@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::groups::Group;
-use super::mapping;
+use super::sharding::mapping;
 use super::starter::Starter;
 use crate::limits::READY_WARNING_INTERVAL;
 use crate::raft::{Node, Votes};
@@ -38,7 +38,7 @@ impl Standing {
 /// group after the other; the default group comes first.
 pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standing>) {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader_client.node().clone();
-    let mut votes = default.votes();
+    let mut votes = default.exclusion().votes();
     loop {
         changes(&default, &mut votes, true).await;
         tokio::select! {
@@ -69,21 +69,21 @@ pub(crate) async fn follow(starter: Rc<Starter>, standing: watch::Sender<Standin
 /// map.
 async fn start(starter: &Starter, standing: &watch::Sender<Standing>) {
     let default = starter.groups.wait_for(DEFAULT_GROUP).await.leader_client.node().clone();
-    default.applied_membership().await;
+    default.reading().applied_membership().await;
     if !starter.tables.is_founded() {
         return;
     }
     for group_number in starter.tables.map().group_numbers() {
         let node = starter.groups.wait_for(&group_name(group_number)).await.leader_client.node().clone();
-        changes(&node, &mut node.votes(), true).await;
-        node.applied_membership().await;
+        changes(&node, &mut node.exclusion().votes(), true).await;
+        node.reading().applied_membership().await;
     }
     standing.send_replace(Standing::Starting);
 }
 
 /// Waits until this replica has a vote in a group (`has`), or has none.
 async fn changes(node: &Node, votes: &mut Votes, has: bool) {
-    while node.has_vote() != has {
+    while node.exclusion().has_vote() != has {
         votes.changed().await;
     }
 }
@@ -99,7 +99,7 @@ pub(crate) async fn ready(starter: &Starter) -> Result<(), OpenError> {
         let group = starter.groups.wait_for(&name).await;
         if starter.options.is_survivor
             && starter.tables.map().is_filled(group_number)
-            && !group.leader_client.node().is_formed().await
+            && !group.leader_client.node().formation().is_formed().await
         {
             return Err(OpenError::Group { group: name.to_string(), source: NO_LOG.into() });
         }
@@ -116,7 +116,7 @@ async fn ready_in(name: &str, group: &Group) -> Result<(), OpenError> {
     loop {
         match group.reads.barrier().await {
             // A replica that leads alone takes writes only once its proposer knows that it leads.
-            Ok(()) if group.leader_client.node().leads_alone() => {
+            Ok(()) if group.leader_client.node().roster().leads_alone() => {
                 let _ = group.leads.clone().wait_for(|leads| *leads).await;
                 return Ok(());
             }

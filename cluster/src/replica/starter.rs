@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use actix::{Actor, Addr, System};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
-use super::closer::Closer;
+use super::asking::closer::Closer;
+use super::asking::leader_client::LeaderClient;
+use super::asking::reads::Reads;
 use super::groups::{Group, Groups};
-use super::leader_client::LeaderClient;
-use super::reads::Reads;
 use crate::clock::GroupClock;
 use crate::disk::{Disk, aside};
 use crate::group::{Applier, Proposer, Tables};
 use crate::machine::Machine;
 use crate::peer::Peers;
-use crate::raft::{Node, NodeOptions, Proposals, StateMachine};
+use crate::raft::{NodeOptions, Proposals, StateMachine};
 use crate::shard_map::GroupNumber;
 use crate::snapshot::Snapshots;
+use crate::tasks::{self, Task};
 use crate::wal::{Wal, WalError};
 use crate::{OpenError, Options};
 
@@ -36,7 +36,7 @@ pub(crate) struct Starter {
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) on_lost: Arc<dyn Fn() + Send + Sync>,
     /// The state machine of the default group, which is built while the log is being read.
-    pub(crate) applying: Cell<Option<JoinHandle<Result<StateMachine, Failure>>>>,
+    pub(crate) applying: Cell<Option<Task<Result<StateMachine, Failure>>>>,
 }
 
 /// Why a group could not be started.
@@ -105,12 +105,12 @@ impl Starter {
             on_fatal: options.on_fatal.clone(),
             on_lost: self.on_lost.clone(),
         };
-        let (node, proposals) = Node::start(node_options).await?;
+        let (node, proposals) = node_options.start().await?;
         let proposer: Addr<Proposer<Proposals>> = Proposer::new(proposals, clock.clone()).start();
         let (leads, led) = watch::channel(false);
         let genesis = clock.hybrid().now().max(options.above);
-        actix::spawn(node.clone().keep_time());
-        actix::spawn(node.clone().follow_leadership(proposer.clone(), leads, genesis));
+        tasks::detached_here("time", node.resting().clone().keep_time());
+        tasks::detached_here("leadership", node.clone().follow_leadership(proposer.clone(), leads, genesis));
         let client = LeaderClient::new(node, *id, clock.clone(), proposer.clone(), peers.clone());
         clock.serve(match client.has_others() {
             true => Closer::new(client.clone()).start().recipient(),

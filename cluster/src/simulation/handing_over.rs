@@ -40,7 +40,7 @@ fn default_group(store: &Store) -> Node {
 fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
     ask(world, host, |store| async move {
         let node = default_group(&store);
-        (node.status(DEFAULT_GROUP).term, node.leader())
+        (node.status(DEFAULT_GROUP).term, node.roster().leader())
     })
 }
 
@@ -60,7 +60,7 @@ fn wait_for_leader(world: &mut World, hosts: &[usize], after: u64) -> (u64, u64)
 
 /// Makes a host ask another one to lead, without waiting for the answer.
 fn hand_over(world: &mut World, from: usize, to: u64) {
-    ask(world, from, move |store| async move { default_group(&store).hand_over_without_answer(to).await });
+    ask(world, from, move |store| async move { default_group(&store).leadership().hand_over_without_answer(to).await });
 }
 
 /// Starts three hosts. Returns them with their ids, the term, and the index of the leader.

@@ -17,12 +17,13 @@ use crate::group::Tables;
 use crate::lock::lock;
 use crate::machine::Machine;
 use crate::raft::{GroupStatus, Node};
-#[cfg(test)]
-use crate::replica::retried_write::RetriedWrite;
 use crate::replica::running::Running;
 use crate::replica::standing::Standing;
 use crate::replica::writing::make;
+#[cfg(test)]
+use crate::replica::writing::retried_write::RetriedWrite;
 use crate::shard_map::{DEFAULT_GROUP, GroupNumber, group_name};
+use crate::tasks;
 use crate::wal::WalUsage;
 use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteError};
 
@@ -87,7 +88,7 @@ impl Store {
                 drop(lock); // the files are closed by now
                 drop(ended);
             };
-            std::thread::Builder::new().name("store".into()).spawn(run).map(drop).map_err(|_| OpenError::Ended)
+            tasks::thread("store", None, run).map(drop).map_err(|_| OpenError::Ended)
         };
         Store::begin(&options, clock, start).await
     }
@@ -97,7 +98,7 @@ impl Store {
     pub(crate) async fn open_here(machine: Machine, options: Options) -> Result<Store, OpenError> {
         let (own_options, clock) = (options.clone(), HybridClock::new(machine.clock.clone()));
         let start = move |tables, StoreChannels { started, stopped, ended }| {
-            actix::spawn(async move {
+            tasks::detached_here("store", async move {
                 boot::run(machine, own_options, tables, started, stopped).await;
                 drop(ended);
             });
@@ -221,7 +222,7 @@ impl Store {
         let running = &self.shared.running;
         let servers = running.peers.as_ref().map(|peers| peers.servers()).unwrap_or_default();
         let default = running.groups.get(DEFAULT_GROUP);
-        let voters = default.map(|group| group.leader_client.node().voters()).unwrap_or_default();
+        let voters = default.map(|group| group.leader_client.node().roster().voters()).unwrap_or_default();
         servers.into_iter().map(|(id, address)| (address, voters.contains(&id))).collect()
     }
 
@@ -241,7 +242,7 @@ impl Store {
     /// Writes a snapshot of every group now.
     pub(crate) async fn write_snapshots(&self) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         for group in self.shared.running.groups.all().values() {
-            group.leader_client.node().snapshot_now().await?;
+            group.leader_client.node().snapshots().write_now().await?;
         }
         Ok(())
     }

@@ -138,7 +138,7 @@ impl Store {
     /// # Errors
     /// Fails when the store is shut down.
     pub async fn wait_promised(&self, revision: Revision) -> Result<(), ReadError> {
-        self.group(DEFAULT_GROUP)?.leader_client.node().wait_promised(revision).await;
+        self.group(DEFAULT_GROUP)?.leader_client.node().promises().wait_promised(revision).await;
         Ok(())
     }
 

@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering;
 
 use actix::{Actor, ArbiterHandle, Context, Handler, Message};
 
-use super::{ChangeRange, Table};
+use super::Table;
 use crate::Revision;
+use crate::change::ChangeRange;
 use crate::limits::APPLY_UNDER_LOCK_MAX;
 
 impl Table {

@@ -6,12 +6,8 @@ use std::sync::Arc;
 
 use super::keyspace::Scan;
 use super::{Selection, Snapshot};
-use crate::limits::SCAN_UNDER_LOCK_MAX;
+use crate::limits::{READ_AHEAD_OBJECTS_MIN, SCAN_UNDER_LOCK_MAX};
 use crate::{Compacted, Key, Object, Scope};
-
-/// The smallest number of objects that are read ahead from each shard when several are merged, unless the reader wants
-/// fewer.
-const AHEAD_MIN: usize = 16;
 
 /// Reads the selected objects of a snapshot in key order, chunk by chunk.
 ///
@@ -189,7 +185,7 @@ impl Merge {
     /// Reads ahead in the shards of which nothing is read ahead.
     fn refill(&mut self, snapshot: &Snapshot, selection: &Selection, wanted: usize) -> Result<(), Compacted> {
         // Somewhat more than each shard's share of the wanted objects, so that most shards are read only once.
-        let each = (wanted / self.shards.len() * 5 / 4).max(AHEAD_MIN).min(wanted.max(2));
+        let each = (wanted / self.shards.len() * 5 / 4).max(READ_AHEAD_OBJECTS_MIN).min(wanted.max(2));
         for index in (0..self.empty.len()).rev() {
             let shard = self.empty[index];
             let ahead = &mut self.shards[shard];

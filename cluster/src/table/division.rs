@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::log::ChangeRange;
 use super::merge;
 use super::shard::Shard;
+use crate::change::ChangeRange;
 use crate::clock::GroupClock;
 use crate::shard_map::{Epoch, shard_of, takes_writes};
 use crate::{Change, Compacted, Revision};

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
-use super::change::{Change, ChangeKind};
 use super::counts::Counts;
 use super::index::Index;
 use super::versions::Versions;
 use crate::entry::{Command, Operation};
-use crate::{Compacted, Expectation, Key, Object, Outcome, Revision, Scope, TermFilter};
+use crate::{Change, ChangeKind, Compacted, Expectation, Key, Object, Outcome, Revision, Scope, TermFilter};
 
 /// Objects by key, with the versions that the history window keeps.
 pub(crate) struct Keyspace {

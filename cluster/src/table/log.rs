@@ -3,16 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::change::Change;
-use crate::{Compacted, Revision};
-
-/// A range of changes: those after one revision and up to another, at most `max` of them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChangeRange {
-    pub(crate) after: Revision,
-    pub(crate) through: Revision,
-    pub(crate) max: usize,
-}
+use crate::change::ChangeRange;
+use crate::{Change, Compacted, Revision};
 
 pub(crate) struct ChangeLog {
     changes: VecDeque<Arc<Change>>,

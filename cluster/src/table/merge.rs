@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Change;
 use super::division::PlacedShard;
-use super::log::ChangeRange;
-use crate::{Compacted, Revision};
+use crate::change::ChangeRange;
+use crate::{Change, Compacted, Revision};
 
 /// Appends the changes of a range, at least one if there is any. Returns the revision up to which these are all
 /// changes: the end of the range, unless there may be more.

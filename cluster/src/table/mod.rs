@@ -1,13 +1,12 @@
 //! Tables: the objects of one resource type, now and within the history window.
 //!
-//! Read in this order: [`keyspace`] decides writes, [`change`] and [`log`] record them, [`shard`] combines these for
-//! one writer and many readers, [`actor`] is that writer, [`stage`] says whether a shard takes writes. A table has a
-//! sequence of divisions into shards ([`division`]), and merges the shards of one: by key in [`cursor`], by revision in
-//! [`merge`] and, for watchers, in [`broadcast`].
+//! Read in this order: [`keyspace`] decides writes, [`log`] records them, [`shard`] combines these for one writer and
+//! many readers, [`actor`] is that writer, [`stage`] says whether a shard takes writes. A table has a sequence of
+//! divisions into shards ([`division`]), and merges the shards of one: by key in [`cursor`], by revision in [`merge`]
+//! and, for watchers, in [`broadcast`] and [`subscription`].
 
 pub(crate) mod actor;
 mod broadcast;
-mod change;
 mod counts;
 mod cursor;
 mod division;
@@ -22,6 +21,7 @@ mod snapshot;
 #[cfg(test)]
 mod spread_tests;
 pub(crate) mod stage;
+mod subscription;
 #[cfg(test)]
 mod table_tests;
 mod versions;
@@ -35,14 +35,13 @@ use parking_lot::RwLock;
 use tokio::sync::Notify;
 
 use self::broadcast::Broadcaster;
-pub use self::change::{Change, ChangeKind};
 pub use self::cursor::Cursor;
 pub(crate) use self::division::{Division, Divisions, Extent, PlacedShard};
-pub(crate) use self::log::ChangeRange;
 pub use self::snapshot::{Selection, Snapshot};
+pub use self::subscription::Subscription;
 use crate::clock::GroupClock;
 use crate::shard_map::{Epoch, GroupNumber};
-use crate::watch::{Interest, LaggingSubscriber, Subscribers, Subscription};
+use crate::watch::{Interest, LaggingSubscriber, Subscribers};
 use crate::{Compacted, Revision, TableId};
 
 /// All objects of one resource type. It can be read from any thread without waiting for the writer.

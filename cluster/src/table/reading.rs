@@ -7,12 +7,10 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::division;
-use super::{Change, ChangeRange, Extent, Snapshot, Table};
-use crate::{Compacted, Object, Revision, SnapshotError, TooLarge};
-
-/// Attempts to take a snapshot, or to read an object at a revision. An attempt fails if the revision leaves the history
-/// meanwhile.
-const SNAPSHOT_ATTEMPTS: usize = 64;
+use super::{Extent, Snapshot, Table};
+use crate::change::ChangeRange;
+use crate::limits::SNAPSHOT_ATTEMPTS;
+use crate::{Change, Compacted, Object, Revision, SnapshotError, TooLarge};
 
 impl Table {
     /// Returns the object as it is now on this replica. In a table of several groups it may be newer than

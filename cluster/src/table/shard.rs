@@ -8,14 +8,14 @@ use compact_str::CompactString;
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
-use super::change::Change;
 use super::horizon::Horizon;
 use super::keyspace::{Keyspace, Scan};
-use super::log::{ChangeLog, ChangeRange};
+use super::log::ChangeLog;
 use super::stage::{Stage, StageContent};
+use crate::change::ChangeRange;
 use crate::entry::{Command, Operation};
 use crate::limits::{APPLY_UNDER_LOCK_MAX, CHANGES_UNDER_LOCK_MAX, SCAN_UNDER_LOCK_MAX};
-use crate::{Compacted, Key, Object, Outcome, Revision, Scope};
+use crate::{Change, Compacted, Key, Object, Outcome, Revision, Scope};
 
 /// The shared state of one shard. Only its actor calls the methods that change it, with these exceptions: anybody may
 /// call [`Shard::index`]. The caller of [`Shard::adopt`], or of [`Shard::trim`] while a store is opened, waits for the

@@ -7,14 +7,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::shard::Shard;
-use super::{Change, ChangeKind, Division, PlacedShard, Selection, Snapshot, Table};
+use super::{Division, PlacedShard, Selection, Snapshot, Subscription, Table};
 use crate::chance::Random;
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::{Command, Operation};
 use crate::shard_map::GroupNumber;
-use crate::watch::{Interest, Subscription};
-use crate::{Draft, Expectation, Key, Layout, Outcome, Revision, Scope, TableId, TermFilter, Terms};
+use crate::watch::Interest;
+use crate::{
+    Change, ChangeKind, Draft, Expectation, Key, Layout, Outcome, Revision, Scope, TableId, TermFilter, Terms,
+};
 
 const BASE: u64 = 400_000_000_000_000_000;
 const HISTORY: Duration = Duration::from_secs(300);

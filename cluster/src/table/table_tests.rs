@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::log::ChangeRange;
 use super::shard::{Content, Shard};
-use super::{Change, ChangeKind, Division, PlacedShard, Selection, Table};
+use super::{Division, PlacedShard, Selection, Table};
 use crate::chance::Random;
+use crate::change::ChangeRange;
 use crate::clock::GroupClock;
 use crate::clock::HybridClock;
 use crate::entry::{Command, Operation};
 use crate::watch::Interest;
 use crate::{
-    Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId, TermFilter, Terms,
+    Change, ChangeKind, Draft, Expectation, Key, Layout, Object, Outcome, Revision, Scope, SnapshotError, TableId,
+    TermFilter, Terms,
 };
 
 const BASE: u64 = 400_000_000_000_000_000;

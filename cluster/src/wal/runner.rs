@@ -2,9 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use super::writer::{LogWriter, Preparer};
+use crate::tasks;
 
 /// Runs the writer of a log and the preparer of its segments.
 pub(crate) trait LogRunner: Send + Sync {
@@ -30,8 +31,8 @@ struct Started {
 impl LogRunner for Threads {
     fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let spare = preparer.shared().clone();
-        let preparer = thread::Builder::new().name("wal-prepare".into()).spawn(move || preparer.run())?;
-        let writer = thread::Builder::new().name("wal".into()).spawn(move || writer.run())?;
+        let preparer = tasks::thread("wal-prepare", None, move || preparer.run())?;
+        let writer = tasks::thread("wal", None, move || writer.run())?;
         Ok(Box::new(Started { writer, preparer, spare }))
     }
 }

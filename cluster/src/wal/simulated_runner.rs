@@ -11,6 +11,7 @@ use super::runner::{LogRunner, RunningLog};
 use super::writer::{LogWriter, Preparer};
 use super::{Draft, Shared};
 use crate::disk::simulated::Pace;
+use crate::tasks;
 
 /// Runs the writer and the preparer as tasks on the runtime on which the log is opened.
 pub(crate) struct Tasks {
@@ -33,8 +34,8 @@ impl LogRunner for Tasks {
     fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let shared = preparer.shared().clone();
         let log = Arc::new(Mutex::new(SimulatedLog { shared, writer, preparer, put: None, ended: false }));
-        tokio::task::spawn_local(prepare(log.clone(), self.pace.clone()));
-        tokio::task::spawn_local(write(log.clone(), self.pace.clone()));
+        tasks::detached_here("prepare", prepare(log.clone(), self.pace.clone()));
+        tasks::detached_here("write", write(log.clone(), self.pace.clone()));
         Ok(Box::new(Finishing(log)))
     }
 }

@@ -14,7 +14,7 @@ use super::record::Record;
 use super::segment::{self, SEGMENT_HEADER};
 use super::{Draft, Segment, Shared, frame, reach};
 use crate::disk::{DiskFile, PAGE, Pages};
-use crate::limits::WAL_RETRY_INTERVAL;
+use crate::limits::{WAL_BUFFER_BYTES, WAL_RETRY_INTERVAL};
 
 /// The segment that is being written.
 pub(super) struct Active {
@@ -215,7 +215,7 @@ impl LogWriter {
         self.shared.flushing.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
         *sequence += 1;
         page.resize(end);
-        page.advance(end / PAGE * PAGE, 1 << 20);
+        page.advance(end / PAGE * PAGE, WAL_BUFFER_BYTES);
         self.shared.active_left.store(*size - *offset, Ordering::Release);
         self.shared.written.fetch_add(frame.len() as u64, Ordering::Relaxed);
         Ok(())

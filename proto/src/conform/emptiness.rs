@@ -1,6 +1,6 @@
 //! Empty lists and maps: storage does not distinguish them from nil, but errors do.
 
-use super::{holds_structs, is_empty, item_of, position};
+use super::{holds_structs, is_empty, item_of};
 use crate::catalogue;
 use crate::schema::{Field, Presence, Shape, Type};
 use crate::value::Value;
@@ -36,7 +36,7 @@ fn forget(of: &Type, value: &mut Value, before: &Value, is_due: Decide<'_>) {
     let mut next = 0;
     let mut dropped = false;
     for (key, member) in map.iter_mut() {
-        let Some(at) = position(of, key, next) else { continue };
+        let Some(at) = of.position(key, next) else { continue };
         next = at + 1;
         let field = &of.fields[at];
         let earlier = before.at(&[key]);
@@ -93,6 +93,7 @@ mod tests {
     use crate::catalogue;
     use crate::conform::conform;
     use crate::json;
+    use crate::limits::JSON_DEPTH_MAX;
     use crate::value;
 
     #[test]
@@ -168,6 +169,6 @@ mod tests {
             assert_eq!(conform(schema, &mut value), Ok(Vec::new()));
             value.hole().is_some()
         };
-        assert_eq!((has_hole(json::DEPTH_MAX - 1), has_hole(json::DEPTH_MAX)), (false, true));
+        assert_eq!((has_hole(JSON_DEPTH_MAX - 1), has_hole(JSON_DEPTH_MAX)), (false, true));
     }
 }

@@ -4,6 +4,8 @@
 //! makes quantities and times canonical, and puts fields into the order of the catalogue. Later stages can rely on that
 //! form: two conformed values are equal exactly if their encodings are equal.
 
+#[cfg(test)]
+mod built_in_tests;
 mod emptiness;
 mod scalar;
 mod value_path;
@@ -109,7 +111,7 @@ impl Walk {
             if failure.is_some() {
                 return true;
             }
-            let Some(at) = position(of, key, next) else {
+            let Some(at) = of.position(key, next) else {
                 if let Some(unknown) = self.unknown.as_mut().filter(|unknown| !unknown.is_full()) {
                     let here = ValuePath { parent: Some(path), step: PathStep::Key(key) };
                     let mut path = String::new();
@@ -140,7 +142,7 @@ impl Walk {
         }
         ordered &= add_missing(of, map, seen, next);
         if !ordered {
-            map.sort_by_rank(|key| position(of, key, 0).unwrap_or(usize::MAX));
+            map.sort_by_rank(|key| of.position(key, 0).unwrap_or(usize::MAX));
         }
         if conformed {
             map.mark_conformed();
@@ -304,18 +306,6 @@ fn decodes_itself(shape: &Shape) -> bool {
 /// Returns an item of a list; null if there is none.
 pub(crate) fn item_of(list: &Value, index: usize) -> &Value {
     list.as_array().and_then(|items| items.get(index)).unwrap_or(&Value::Null)
-}
-
-/// Returns the position of a field. Searches from `next`, where the field is if members are in the order of the
-/// catalogue.
-pub(crate) fn position(of: &Type, name: &str, next: usize) -> Option<usize> {
-    let fields = &of.fields;
-    let from = next.min(fields.len());
-    fields[from..]
-        .iter()
-        .position(|field| field.name == name)
-        .map(|at| from + at)
-        .or_else(|| fields[..from].iter().position(|field| field.name == name))
 }
 
 /// Returns whether Go drops a value under `omitempty`.

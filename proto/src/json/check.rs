@@ -1,11 +1,12 @@
 //! Checks that a text is JSON which the parser accepts, without making a tree.
 
-use super::parse::{Error, READ_DEPTH_MAX, parse};
+use super::parse::{Error, parse};
 use super::scan;
+use crate::limits::JSON_READ_DEPTH_MAX;
 
 /// Bits of a word.
 const WORD: usize = 64;
-const _: () = assert!(READ_DEPTH_MAX.is_multiple_of(WORD));
+const _: () = assert!(JSON_READ_DEPTH_MAX.is_multiple_of(WORD));
 /// Numbers with fewer characters and without an exponent are never too large.
 const LONG: usize = 300;
 
@@ -17,7 +18,7 @@ pub fn check(text: &[u8]) -> Result<(), Error> {
     if std::str::from_utf8(text).is_err() {
         return Err(Error::Encoding);
     }
-    let mut checker = Checker { bytes: text, at: 0, depth: 0, objects: [0; READ_DEPTH_MAX / WORD] };
+    let mut checker = Checker { bytes: text, at: 0, depth: 0, objects: [0; JSON_READ_DEPTH_MAX / WORD] };
     match checker.text() {
         Some(()) => Ok(()),
         // The parser reports the error best.
@@ -31,7 +32,7 @@ struct Checker<'a> {
     /// The number of open containers.
     depth: usize,
     /// Whether each of them is an object, one bit each.
-    objects: [u64; READ_DEPTH_MAX / WORD],
+    objects: [u64; JSON_READ_DEPTH_MAX / WORD],
 }
 
 /// The kind of value that was passed.
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn depth_is_limited_as_in_the_parser() {
-        for levels in [1, 63, 64, 65, READ_DEPTH_MAX - 1, READ_DEPTH_MAX, READ_DEPTH_MAX + 1, 2000] {
+        for levels in [1, 63, 64, 65, JSON_READ_DEPTH_MAX - 1, JSON_READ_DEPTH_MAX, JSON_READ_DEPTH_MAX + 1, 2000] {
             for (open, inside, close) in
                 [("[", "", "]"), ("[", "1", "]"), ("{\"a\":", "1", "}"), ("{\"a\":[", "2", "]}")]
             {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::{JSON_DEPTH_MAX, JSON_NESTING_MAX, JSON_READ_DEPTH_MAX};
 use crate::value::{Hole, Value};
 
 fn roundtrip(text: &str) -> String {
@@ -62,23 +63,23 @@ fn repeated_keys_are_reported_with_their_path() {
 fn nesting_is_bounded() {
     let text = "[".repeat(100_000);
     assert_eq!(parse(text.as_bytes()).unwrap_err(), Error::TooDeep);
-    let fine = "[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX);
+    let fine = "[".repeat(JSON_DEPTH_MAX) + &"]".repeat(JSON_DEPTH_MAX);
     assert!(parse(fine.as_bytes()).is_ok());
 }
 
 #[test]
 fn values_that_nest_too_deep_are_checked_and_not_kept() {
     let deep = |levels: usize, inside: &str| "[".repeat(levels) + inside + &"]".repeat(levels);
-    let parsed = parse_tracking(format!(r#"{{"a":1,"b":{}}}"#, deep(NESTING_MAX - 1, "1")).as_bytes()).unwrap();
+    let parsed = parse_tracking(format!(r#"{{"a":1,"b":{}}}"#, deep(JSON_NESTING_MAX - 1, "1")).as_bytes()).unwrap();
     assert!(parsed.deep && parsed.value.hole() == Some(&Hole::Deep));
     assert_eq!(parsed.value.int_at(&["a"]), Some(1));
     assert_eq!(parsed.value.at(&["a"]).hole(), None);
-    assert_eq!(parse_tracking(deep(NESTING_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
+    assert_eq!(parse_tracking(deep(JSON_NESTING_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
     assert!(matches!(parse_tracking(deep(5_000, "x").as_bytes()).unwrap_err(), Error::InvalidCharacter { .. }));
-    assert!(parse_tracking(deep(DEPTH_MAX + 1, "1").as_bytes()).unwrap().deep);
-    assert!(!parse_tracking(deep(DEPTH_MAX, "1").as_bytes()).unwrap().deep);
-    assert!(parse(deep(READ_DEPTH_MAX, "1").as_bytes()).is_ok());
-    assert_eq!(parse(deep(READ_DEPTH_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
+    assert!(parse_tracking(deep(JSON_DEPTH_MAX + 1, "1").as_bytes()).unwrap().deep);
+    assert!(!parse_tracking(deep(JSON_DEPTH_MAX, "1").as_bytes()).unwrap().deep);
+    assert!(parse(deep(JSON_READ_DEPTH_MAX, "1").as_bytes()).is_ok());
+    assert_eq!(parse(deep(JSON_READ_DEPTH_MAX + 1, "1").as_bytes()).unwrap_err(), Error::TooDeep);
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod write;
 
 pub use check::check;
 pub use outline::{Part, parse_part};
-pub use parse::{DEPTH_MAX, Error, NESTING_MAX, Parsed, READ_DEPTH_MAX, parse, parse_tracking};
+pub use parse::{Error, Parsed, parse, parse_tracking};
 pub use raw::members_of_items;
 pub use write::{to_vec_as_stated, write, write_indented, write_pretty, write_str, write_within};
 

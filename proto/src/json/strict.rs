@@ -7,16 +7,8 @@ use std::fmt::Write;
 
 use flotilla_golang::strconv::quote;
 
-use super::DEPTH_MAX;
-use crate::conform::position;
+use crate::limits::{COMPLAINT_PATHS_BYTES_MAX, COMPLAINTS_MAX, JSON_DEPTH_MAX};
 use crate::schema::{Shape, Type};
-
-/// The number of complaints that the reference's decoder keeps, at most.
-pub const COMPLAINTS_MAX: usize = 100;
-
-/// The number of bytes of paths that are examined for complaints, at most: the same complaint may occur again and
-/// again.
-const PATH_BYTES_MAX: usize = 8 << 20;
 
 /// What the walk knows about a value.
 #[derive(Clone, Copy)]
@@ -55,8 +47,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn value(&mut self, seen: Seen<'_>) -> Option<()> {
-        let is_full = self.complaints.len() >= COMPLAINTS_MAX || self.seen > PATH_BYTES_MAX;
-        if is_full || self.depth >= DEPTH_MAX {
+        let is_full = self.complaints.len() >= COMPLAINTS_MAX || self.seen > COMPLAINT_PATHS_BYTES_MAX;
+        if is_full || self.depth >= JSON_DEPTH_MAX {
             return if is_full { None } else { self.skip() };
         }
         self.depth += 1;
@@ -84,7 +76,7 @@ impl Walk<'_> {
             let key = self.key()?;
             let is_repeated = |is_first: bool| (!is_first).then_some("duplicate field");
             let (complaint, inner) = match seen {
-                Seen::Struct(of) => match position(of, &key, next) {
+                Seen::Struct(of) => match of.position(&key, next) {
                     Some(at) => {
                         let is_first = fields & (1 << at) == 0;
                         fields |= 1 << at;

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::wire::{self, Tag, WireReader};
-use super::{DEPTH_MAX, Error, scalar};
+use super::{Error, scalar};
 use crate::catalogue;
 use crate::conform;
 use crate::json;
+use crate::limits::PROTOBUF_DEPTH_MAX;
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type, Wire, WirePart};
 use crate::value::{Float, Map, Str, Value};
 
@@ -15,7 +16,7 @@ use crate::value::{Float, Map, Str, Value};
 ///
 /// # Errors
 ///
-/// The message is one that the reference would refuse, or nests deeper than [`DEPTH_MAX`].
+/// The message is one that the reference would refuse, or nests deeper than [`PROTOBUF_DEPTH_MAX`].
 pub fn decode(of: &Type, bytes: &[u8]) -> Result<Value, Error> {
     decode_onto(of, bytes, Value::Null)
 }
@@ -29,7 +30,7 @@ pub fn decode_onto(of: &Type, bytes: &[u8], value: Value) -> Result<Value, Error
     if of.message.is_empty() {
         return Err(Error::JsonOnly(format!("{}.{}", of.package, of.name)));
     }
-    message(of, bytes, value, DEPTH_MAX)
+    message(of, bytes, value, PROTOBUF_DEPTH_MAX)
 }
 
 /// The part of a field that was read so far.

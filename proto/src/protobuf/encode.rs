@@ -4,13 +4,11 @@ use super::forward::{self, Room};
 use super::source::Source;
 use super::tape::TextIndex;
 use super::wire::{self, WireWriter};
-use super::{Error, WRITE_DEPTH_MAX, scalar};
+use super::{Error, scalar};
 use crate::catalogue;
+use crate::limits::{PROTOBUF_FIELDS_MAX, PROTOBUF_WRITE_DEPTH_MAX};
 use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type, Wire, WirePart};
 use crate::value::Value;
-
-/// No type of the catalogue has more fields.
-const FIELDS_MAX: usize = 64;
 
 /// Appends the message of a value that conforms to the type. Members that the type does not have are left out, and
 /// those of a wrong type are written as their zero value; conformed values have neither.
@@ -18,7 +16,7 @@ const FIELDS_MAX: usize = 64;
 /// # Errors
 ///
 /// [`Error::JsonOnly`] where the type has no message, [`Error::TooDeep`] where messages nest deeper than
-/// [`WRITE_DEPTH_MAX`]. Nothing is appended then.
+/// [`PROTOBUF_WRITE_DEPTH_MAX`]. Nothing is appended then.
 pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
     encode_source(of, value, wire::ROOM, out)
 }
@@ -90,7 +88,7 @@ struct Encoder<'a> {
 impl Encoder<'_> {
     /// Writes the content of a struct's message.
     fn message<'s, S: Source<'s>>(&mut self, of: &Type, value: Option<S>) {
-        if self.depth == WRITE_DEPTH_MAX {
+        if self.depth == PROTOBUF_WRITE_DEPTH_MAX {
             self.failed = true;
             return;
         }
@@ -99,7 +97,7 @@ impl Encoder<'_> {
         match of.fields.len() {
             0..=8 => self.parts(of, of.wire, &members::<S, 8>(of, value)),
             9..=24 => self.parts(of, of.wire, &members::<S, 24>(of, value)),
-            _ => self.parts(of, of.wire, &members::<S, FIELDS_MAX>(of, value)),
+            _ => self.parts(of, of.wire, &members::<S, PROTOBUF_FIELDS_MAX>(of, value)),
         }
         self.depth -= 1;
     }

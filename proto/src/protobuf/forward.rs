@@ -7,8 +7,9 @@
 
 use super::plan::{MemberPlan, Plan};
 use super::wire::{WireWriter, push_head, push_part, push_varint, varint_size};
-use super::{WRITE_DEPTH_MAX, scalar, wire};
+use super::{scalar, wire};
 use crate::json::scan;
+use crate::limits::PROTOBUF_WRITE_DEPTH_MAX;
 use crate::schema::{AnyKind, Shape, Type};
 
 /// Buffers that are reused for each object.
@@ -156,7 +157,7 @@ impl Forward<'_> {
 
     /// Writes the content of a struct's message.
     fn message(&mut self, plan: &Plan) -> Option<()> {
-        if self.depth == WRITE_DEPTH_MAX {
+        if self.depth == PROTOBUF_WRITE_DEPTH_MAX {
             return None;
         }
         self.depth += 1;

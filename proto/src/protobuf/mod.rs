@@ -20,13 +20,6 @@ pub use envelope::{
     write_tail,
 };
 
-/// How deep messages that are read may nest, since trees are walked by recursion. In JSON, where lists and maps are
-/// levels as well, they nest at most twice as deep, and a few levels more.
-pub const DEPTH_MAX: usize = 256;
-
-/// How deep messages that are written may nest: as deep as the objects from which they are made.
-pub const WRITE_DEPTH_MAX: usize = crate::json::DEPTH_MAX;
-
 /// Why bytes are not a message of the type, or a value has no message; in the words of the reference where it has any.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -66,7 +59,8 @@ pub enum Error {
     /// A group ends that did not begin, in a field that is skipped.
     #[error("proto: unexpected end of group")]
     UnexpectedEndGroup,
-    /// More nested messages than [`DEPTH_MAX`], or [`WRITE_DEPTH_MAX`].
+    /// More nested messages than [`PROTOBUF_DEPTH_MAX`](crate::limits::PROTOBUF_DEPTH_MAX), or
+    /// [`PROTOBUF_WRITE_DEPTH_MAX`](crate::limits::PROTOBUF_WRITE_DEPTH_MAX).
     #[error("proto: exceeded max depth")]
     TooDeep,
     /// A text that is not a quantity.

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 
 use super::source::Source;
 use crate::json::scan;
-
-/// The number of values for which an index keeps memory between texts. The memory of a larger object is freed.
-const KEPT_MAX: usize = 32 * 1024;
+use crate::limits::{INDEX_KEPT_VALUES_MAX, JSON_READ_DEPTH_MAX};
 
 /// The path of the owned fields of an object. They are encoded as their text, so nothing in them is indexed.
 const OWNED_FIELDS: [&str; 3] = ["metadata", "managedFields", "fieldsV1"];
@@ -53,7 +51,7 @@ impl TextIndex {
     /// Indexes a text. `None` when it is not JSON, nests too deep or is longer than 4 GiB.
     pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Tape<'t>> {
         self.entries.clear();
-        self.entries.shrink_to(KEPT_MAX);
+        self.entries.shrink_to(INDEX_KEPT_VALUES_MAX);
         self.open.clear();
         u32::try_from(text.len()).ok()?;
         self.fill(text)?;
@@ -89,7 +87,7 @@ impl TextIndex {
                         self.push(if object { ValueKind::Object } else { ValueKind::List }, start, start + 1, key)?;
                     cursor.at = start + 1;
                     if cursor.peek()? != open + 2 {
-                        if self.open.len() == crate::json::READ_DEPTH_MAX {
+                        if self.open.len() == JSON_READ_DEPTH_MAX {
                             return None;
                         }
                         self.open.push(id);

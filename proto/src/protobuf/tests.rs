@@ -4,6 +4,7 @@ use super::sample::{Random, sample};
 use super::*;
 use crate::catalogue;
 use crate::conform;
+use crate::limits::{JSON_READ_DEPTH_MAX, PROTOBUF_DEPTH_MAX, PROTOBUF_WRITE_DEPTH_MAX};
 use crate::schema::Type;
 use crate::value;
 use crate::value::{Map, Value};
@@ -252,10 +253,10 @@ fn fields_are_merged_skipped_and_bounded() {
     let schema = of_type("apiextensions.v1.JSONSchemaProps");
     let nest = |depth: usize| (0..depth).fold(Value::object(), |inner, _| value!({"not": inner}));
     let mut out = vec![1];
-    assert_eq!(encode(schema, &nest(WRITE_DEPTH_MAX), &mut out), Err(Error::TooDeep));
-    assert!(encode(schema, &nest(WRITE_DEPTH_MAX - 1), &mut Vec::new()).is_ok());
+    assert_eq!(encode(schema, &nest(PROTOBUF_WRITE_DEPTH_MAX), &mut out), Err(Error::TooDeep));
+    assert!(encode(schema, &nest(PROTOBUF_WRITE_DEPTH_MAX - 1), &mut Vec::new()).is_ok());
     assert_eq!(out, [1]);
-    let deepest = message(schema, &nest(DEPTH_MAX - 1));
+    let deepest = message(schema, &nest(PROTOBUF_DEPTH_MAX - 1));
     assert!(decode(schema, &deepest).is_ok());
     let mut deeper = vec![0xda, 0x01];
     wire::push_varint(deepest.len() as u64, &mut deeper);
@@ -271,7 +272,7 @@ fn text_that_is_not_json_is_refused() {
     for text in ["", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "[1}", "{\"data\":{\"a\":\"b}", "{} {}", "\"\\"] {
         assert!(matches!(transcoder.transcode(of, text.as_bytes(), &mut out), Err(Error::Json(_))), "{text}");
     }
-    let levels = crate::json::READ_DEPTH_MAX + 2;
+    let levels = JSON_READ_DEPTH_MAX + 2;
     let deep = "[".repeat(levels) + &"]".repeat(levels);
     assert_eq!(transcoder.transcode(of, deep.as_bytes(), &mut out), Err(Error::Json(crate::json::Error::TooDeep)));
     assert_eq!(out, [1]);

@@ -2,8 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The largest number of digits of a sum.
-const SUM_DIGITS: u64 = 10_000;
+use crate::limits::QUANTITY_SUM_DIGITS_MAX;
 
 /// `±digits * 10^scale`.
 #[derive(Debug, Clone)]
@@ -73,7 +72,7 @@ impl Decimal {
     /// too many.
     fn spread(&self, scale: i32) -> Option<Vec<u8>> {
         let zeros = self.scale.abs_diff(scale);
-        if u64::from(zeros) + self.digits.len() as u64 > SUM_DIGITS {
+        if u64::from(zeros) + self.digits.len() as u64 > QUANTITY_SUM_DIGITS_MAX {
             return None;
         }
         let zeros = std::iter::repeat_n(0, zeros as usize);

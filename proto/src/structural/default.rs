@@ -1,6 +1,7 @@
 //! Setting defaults of absent members.
 
 use super::Structural;
+use crate::limits::DEFAULTS_BYTES_MAX;
 use crate::value::{Map, Value};
 
 /// Sets the defaults of the schema in objects that exist, and in objects that defaults create. A default replaces a
@@ -10,7 +11,7 @@ use crate::value::{Map, Value};
 /// Fails when the defaults would add too much. The object then has only some of its defaults.
 pub fn default(schema: &Structural, value: &mut Value) -> Result<(), Overgrown> {
     match holds(schema, value, &lacks) {
-        true => Filling { room: ADDED_BYTES_MAX }.fill(schema, value),
+        true => Filling { room: DEFAULTS_BYTES_MAX }.fill(schema, value),
         false => Ok(()),
     }
 }
@@ -83,12 +84,9 @@ fn drop_below(schema: &Structural, value: &mut Value) {
     }
 }
 
-/// The most bytes that defaults may add to an object; an object of that size would not be stored anyway.
-const ADDED_BYTES_MAX: usize = 4 << 20;
-
 /// Defaults would make an object larger than an object may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the defaults of its schema add more than {ADDED_BYTES_MAX} bytes to the object")]
+#[error("the defaults of its schema add more than {DEFAULTS_BYTES_MAX} bytes to the object")]
 pub struct Overgrown;
 
 /// Fills in defaults, and counts their bytes before they are made.

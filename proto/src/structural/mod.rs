@@ -26,9 +26,6 @@ use shared::hash_value;
 pub use shared::Shared;
 pub use types::object_type;
 
-/// The number of levels of a schema that are read. Values below are accepted as they are.
-const DEPTH_MAX: usize = 256;
-
 /// Properties are looked up one by one when the schema has this many times more of them than the object has members.
 const SPARSE_FACTOR: usize = 8;
 

@@ -6,19 +6,16 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use flotilla_golang::regexp::{Error, Regexp};
 use parking_lot::RwLock;
 
+use crate::limits::{PATTERN_KNOWN_BYTES_MAX, PATTERNS_KNOWN_MAX};
 use crate::value::Str;
 
 /// Valid patterns. Definitions repeat a few of them in very many fields, and to compile one takes as long as all other
 /// checks of a field.
 static KNOWN: LazyLock<RwLock<HashSet<Str>>> = LazyLock::new(RwLock::default);
-/// The largest number of patterns that are remembered.
-const KNOWN_MAX: usize = 1_000;
-/// The largest size of a pattern that is remembered, in bytes.
-const KNOWN_BYTES_MAX: usize = 256;
 
 fn remember(valid: &Str) {
     let mut known = KNOWN.write();
-    if known.len() >= KNOWN_MAX {
+    if known.len() >= PATTERNS_KNOWN_MAX {
         known.clear();
     }
     known.insert(valid.clone());
@@ -48,7 +45,7 @@ impl Pattern {
             return None;
         }
         let fault = self.compiled().as_ref().err();
-        if fault.is_none() && self.text.len() <= KNOWN_BYTES_MAX {
+        if fault.is_none() && self.text.len() <= PATTERN_KNOWN_BYTES_MAX {
             remember(&self.text);
         }
         fault

@@ -1,6 +1,7 @@
 //! Dropping members that a schema does not know.
 
 use super::{Additional, Structural, is_meta};
+use crate::limits::PRUNED_PATHS_BYTES_MAX;
 use crate::value::Value;
 
 /// Drops the members that the schema does not know, and returns their paths, sorted: `spec.a`, `spec.list[0].x`. If
@@ -15,7 +16,7 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
     find(context, value, &mut String::new(), &mut |path| {
         drops = true;
         bytes += path.len();
-        if bytes <= COMPLAINT_BYTES_MAX {
+        if bytes <= PRUNED_PATHS_BYTES_MAX {
             unknown.push(path.to_owned());
         }
     });
@@ -29,9 +30,6 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
     }
     unknown
 }
-
-/// The most bytes of paths that are returned: a body can cause paths with far more bytes than it has itself.
-const COMPLAINT_BYTES_MAX: usize = 1 << 20;
 
 /// What the schemas around a value say about it.
 #[derive(Clone, Copy)]

@@ -2,10 +2,9 @@
 
 use super::rules::ValueValidation;
 use super::shared::Pool;
-use super::{
-    Additional, DEPTH_MAX, Enumeration, Extra, ListType, Pattern, Shared, Structural, ValueType, ValueValidations,
-};
+use super::{Additional, Enumeration, Extra, ListType, Pattern, Shared, Structural, ValueType, ValueValidations};
 use crate::json;
+use crate::limits::SCHEMA_DEPTH_MAX;
 use crate::value::{Map, Str, Value};
 
 /// The members of a schema that are value validations; most schemas have none of them.
@@ -47,7 +46,7 @@ impl SchemaReader {
     /// Reads a schema that is `depth` levels below another.
     fn schema(&mut self, schema: &Value, depth: usize) -> Structural {
         let Some(map) = schema.as_object() else { return Structural::default() };
-        if depth > DEPTH_MAX {
+        if depth > SCHEMA_DEPTH_MAX {
             return Structural { preserves_unknown: true, nullable: true, ..Structural::default() };
         }
         let flag = |key| schema.is_true_at(&[key]);

@@ -5,6 +5,7 @@ use std::mem;
 
 use super::shared::hash_value;
 use super::{Pattern, Shared, Structural};
+use crate::limits::COMPARED_VALUES_MAX;
 use crate::value::{Str, Value};
 
 /// The value validations of a schema: only those that it states, because a server may hold hundreds of thousands of
@@ -132,9 +133,6 @@ pub struct Enumeration {
 /// The enumeration of a schema that states none.
 static ANYTHING: Enumeration = Enumeration { values: Vec::new(), index: None };
 
-/// The number of values up to which they are compared one by one.
-const COMPARED_MAX: usize = 16;
-
 /// The values of an enumeration by their type.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct ValuesByType {
@@ -176,7 +174,7 @@ impl ValuesByType {
 impl Enumeration {
     /// Reads the values of a schema.
     pub(super) fn of(values: &[Value]) -> Self {
-        let index = (values.len() > COMPARED_MAX).then(|| Box::new(ValuesByType::of(values)));
+        let index = (values.len() > COMPARED_VALUES_MAX).then(|| Box::new(ValuesByType::of(values)));
         Self { values: values.to_vec(), index }
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::members::{Members, ORDERED_MAX, View, sort};
+use super::members::{Members, View, sort};
 use super::source::ObjectText;
 use super::{Str, Value};
+use crate::limits::ORDERED_MEMBERS_MAX;
 
 /// Members of an object: in insertion order while there are few, sorted by key once there are more than 64.
 ///
@@ -65,7 +66,7 @@ fn read(text: &ObjectText) -> Vec<(Str, Value)> {
 
 /// Sorts the members if there are many.
 fn arrange(members: &mut [(Str, Value)]) {
-    if members.len() > ORDERED_MAX {
+    if members.len() > ORDERED_MEMBERS_MAX {
         sort(members);
     }
 }
@@ -189,7 +190,7 @@ impl Map {
     /// Also returns the repeated keys.
     pub fn from_entries(mut entries: Vec<(Str, Value)>) -> (Self, Vec<Str>) {
         let mut repeated = Vec::new();
-        if entries.len() > ORDERED_MAX {
+        if entries.len() > ORDERED_MEMBERS_MAX {
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             entries.dedup_by(|later, earlier| {
                 let same = later.0 == earlier.0;
@@ -226,7 +227,7 @@ impl Map {
     /// Makes a map from entries with different keys.
     pub fn from_unique(entries: Vec<(Str, Value)>) -> Self {
         let mut map = Self::of(entries);
-        if map.len() > ORDERED_MAX {
+        if map.len() > ORDERED_MEMBERS_MAX {
             map.sort();
         }
         map
@@ -244,7 +245,7 @@ impl Map {
 
     /// Returns whether there are so many members that they are sorted by key and have no order of their own.
     pub fn is_large(&self) -> bool {
-        self.len() > ORDERED_MAX
+        self.len() > ORDERED_MEMBERS_MAX
     }
 
     /// Returns the value of `key`. Returns `None` if there is none.
@@ -316,7 +317,7 @@ impl Map {
 
     /// Sorts the members by the rank of their keys. Large maps stay sorted by key.
     pub fn sort_by_rank(&mut self, mut rank: impl FnMut(&str) -> usize) {
-        if self.len() <= ORDERED_MAX {
+        if self.len() <= ORDERED_MEMBERS_MAX {
             self.members_mut().arrange(|line| line.sort_by_cached_key(|(key, _)| rank(key)));
         }
     }

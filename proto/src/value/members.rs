@@ -3,21 +3,14 @@
 use std::collections::{BTreeMap, btree_map};
 
 use super::{Str, Value};
+use crate::limits::{LINE_MEMBERS_MAX, ORDERED_MEMBERS_MAX};
 
 /// A key with its value.
 pub(super) type Member = (Str, Value);
 
-/// A map with more members than this is kept sorted, so that finding one never takes time linear in what a client sent.
-/// No struct of the API has more fields, so conformed structs always keep the order of their schema.
-pub(super) const ORDERED_MAX: usize = 64;
-
-/// A vector with more members than this becomes a tree when one is inserted or removed in the middle: moving all
-/// members after it, each time, would take time quadratic in what a client sent.
-const LINE_MAX: usize = 1_024;
-
 /// The members of a map.
 pub(super) enum Members {
-    /// In order of insertion while there are few; sorted by key above [`ORDERED_MAX`].
+    /// In order of insertion while there are few; sorted by key above [`ORDERED_MEMBERS_MAX`].
     Line(Vec<Member>),
     /// Sorted by key.
     Tree(BTreeMap<Str, Value>),
@@ -70,7 +63,7 @@ impl Members {
     /// Adds an absent key. Returns its value for a change.
     fn add(&mut self, key: Str, value: Value) -> &mut Value {
         if let Self::Line(line) = self
-            && line.len() > LINE_MAX
+            && line.len() > LINE_MEMBERS_MAX
             && line.last().is_some_and(|(last, _)| *last > key)
         {
             *self = Self::Tree(std::mem::take(line).into_iter().collect());
@@ -88,7 +81,7 @@ impl Members {
     pub(super) fn remove(&mut self, key: &str) -> Option<Value> {
         if let Self::Line(line) = self {
             let at = position(line, key)?;
-            if line.len() <= LINE_MAX || at + 1 == line.len() {
+            if line.len() <= LINE_MEMBERS_MAX || at + 1 == line.len() {
                 return Some(line.remove(at).1);
             }
             *self = Self::Tree(std::mem::take(line).into_iter().collect());
@@ -255,7 +248,7 @@ pub(super) fn sort(line: &mut [Member]) {
 }
 
 fn position(line: &[Member], key: &str) -> Option<usize> {
-    if line.len() > ORDERED_MAX {
+    if line.len() > ORDERED_MEMBERS_MAX {
         line.binary_search_by(|(k, _)| k.as_str().cmp(key)).ok()
     } else {
         line.iter().position(|(k, _)| k == key)
@@ -264,13 +257,13 @@ fn position(line: &[Member], key: &str) -> Option<usize> {
 
 /// Adds an absent key to a vector. Returns its position.
 fn add(line: &mut Vec<Member>, key: Str, value: Value) -> usize {
-    if line.len() > ORDERED_MAX {
+    if line.len() > ORDERED_MEMBERS_MAX {
         let at = line.partition_point(|(k, _)| *k < key);
         line.insert(at, (key, value));
         return at;
     }
     line.push((key, value));
-    if line.len() > ORDERED_MAX {
+    if line.len() > ORDERED_MEMBERS_MAX {
         let key = line[line.len() - 1].0.clone();
         sort(line);
         return position(line, &key).unwrap_or(0);

@@ -6,10 +6,7 @@ use super::{Map, Str, Value};
 use crate::json;
 use crate::json::pass::Pass;
 use crate::json::scan;
-
-/// The depth down to which objects are read on first use. To skip an object, its content is scanned, so content is
-/// scanned once for each level above it. Deeper objects are read at once.
-const DEPTH_MAX: u8 = 24;
+use crate::limits::READ_ON_USE_DEPTH_MAX;
 
 /// The text of one object. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -93,7 +90,7 @@ impl MemberReader<'_> {
                 self.pass.at += 2;
                 Some(Value::object())
             }
-            b'{' if self.text.depth < DEPTH_MAX => {
+            b'{' if self.text.depth < READ_ON_USE_DEPTH_MAX => {
                 let from = self.pass.at;
                 self.pass.at = scan::value_end(self.pass.bytes, from)?;
                 let text = ObjectText { bytes: self.text.bytes.slice(from..self.pass.at), depth: self.text.depth + 1 };
@@ -121,7 +118,7 @@ impl MemberReader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{catalogue, conform, json, order};
+    use crate::json;
 
     const TEXT: &str = concat!(
         r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","labels":{"a":"\"}\\","b":"\u003c"},"managedFields":["#,
@@ -183,34 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn shared_parts_are_not_parsed_again() {
-        let pod = catalogue::kind("", "v1", "Pod").unwrap();
-        let mut stored = parsed();
-        conform::conform(&pod.of, &mut stored).unwrap();
-        let before = read(&json::to_vec(&stored).into()).unwrap();
-        let change = |value: &mut Value| {
-            value.set_at(&["spec", "unknown"], 1);
-            value.set_at(&["status", "phase"], "Running");
-            value.set_at(&["metadata", "annotations"], crate::value!({"b": "1", "a": "2"}));
-            let containers = value.get_mut("spec").and_then(|spec| spec.get_mut("containers"));
-            let containers = containers.and_then(Value::as_array_mut).unwrap();
-            containers.swap(0, 1);
-            containers[0].set_at(&["resources"], crate::value!({"limits": {"cpu": "1000m"}, "requests": null}));
-        };
-        let (mut whole, mut part) = (stored.clone(), before.clone());
-        for (value, before) in [(&mut whole, &Value::Null), (&mut part, &before)] {
-            change(value);
-            assert_eq!(conform::conform_changed(&pod.of, value, before), Ok(vec!["spec.unknown".into()]));
-            value.set_at(&["apiVersion"], "v1");
-            conform::forget_empty(&pod.of, value, before);
-            order::order(&pod.of, value, before);
-        }
-        assert_eq!(json::to_vec(&part), json::to_vec(&whole));
-    }
-
-    #[test]
     fn deeply_nested_values_are_read_lazily() {
-        let depth = 3 * usize::from(DEPTH_MAX);
+        let depth = 3 * usize::from(READ_ON_USE_DEPTH_MAX);
         let text = r#"{"a":[{"b":1},"#.repeat(depth) + "2" + &"]}".repeat(depth);
         let tree = read(&text.clone().into()).unwrap();
         assert_eq!(tree, json::parse(text.as_bytes()).unwrap());

@@ -13,5 +13,5 @@ mod tests;
 mod tree;
 mod write;
 
-pub use parse::{ALIASED_NODES_MAX, Error, Parsed, parse};
+pub use parse::{Error, Parsed, parse};
 pub use write::write;

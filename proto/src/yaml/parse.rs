@@ -6,11 +6,8 @@ use super::events::{Event, Events, NodeProperties};
 use super::scan::YamlFault;
 use super::tree::{Open, Tree};
 use super::{plain_json, scalar};
-use crate::json::DEPTH_MAX;
+use crate::limits::JSON_DEPTH_MAX;
 use crate::value::Value;
-
-/// The number of nodes that aliases may add to a body, since the nodes that they refer to are copied.
-pub const ALIASED_NODES_MAX: usize = 100_000;
 
 /// Why a text is not YAML that the server accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +24,7 @@ pub enum Error {
     #[error("yaml: document contains excessive aliasing")]
     Aliasing,
     /// Lists and maps nest too deeply.
-    #[error("yaml: exceeded max depth of {DEPTH_MAX}")]
+    #[error("yaml: exceeded max depth of {JSON_DEPTH_MAX}")]
     TooDeep,
     /// A value that JSON cannot express.
     #[error("json: unsupported value: {0}")]

@@ -4,12 +4,8 @@
 //! keys, fractions, long keys, control characters. Such texts are left to the parser of YAML.
 
 use crate::json;
+use crate::limits::{YAML_JSON_DEPTH_MAX, YAML_JSON_KEY_BYTES_MAX};
 use crate::value::Value;
-
-/// The largest number of levels of a text that is read here.
-const DEPTH_MAX: usize = 100;
-/// The largest number of bytes of its keys. YAML has a limit of 1,024 characters, counted in another way.
-const KEY_BYTES_MAX: usize = 1_000;
 
 /// Returns the value of a text in plain JSON, with sorted maps. `None` if the text has to be read as YAML.
 pub(super) fn parse(text: &[u8]) -> Option<Value> {
@@ -55,7 +51,7 @@ impl<'a> Survey<'a> {
                 b'"' => self.string()?,
                 b'{' | b'[' => {
                     self.depth += 1;
-                    (self.depth <= DEPTH_MAX).then_some(())?;
+                    (self.depth <= YAML_JSON_DEPTH_MAX).then_some(())?;
                 }
                 b'}' | b']' => self.depth = self.depth.checked_sub(1)?,
                 b'-' if self.text.get(self.at) == Some(&b'0') => return None,
@@ -84,7 +80,7 @@ impl<'a> Survey<'a> {
         let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
         if rest.get(spaces) == Some(&b':') {
             self.members += 1;
-            (length <= KEY_BYTES_MAX).then_some(())?;
+            (length <= YAML_JSON_KEY_BYTES_MAX).then_some(())?;
         }
         Some(())
     }

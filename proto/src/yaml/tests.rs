@@ -1,7 +1,7 @@
 //! The meaning of YAML: documents that were sent to the reference, with its results; and bounds.
 
 use super::parse::{Error, parse};
-use crate::json::DEPTH_MAX;
+use crate::limits::JSON_DEPTH_MAX;
 
 /// The beginning of every document, which `H` stands for.
 const HEAD: &str = "apiVersion: example.com/v1\nkind: Yam\nmetadata: {name: a}\n";
@@ -324,8 +324,8 @@ fn aliases_nest_no_deeper_than_what_they_stand_for() {
         let [a, b, c] = [nested(200, "x"), nested(200, "*a"), nested(levels, "*b")];
         format!("a: &a {a}\nb: &b {b}\nc: {c}\n")
     };
-    assert_eq!(parse(chain(DEPTH_MAX - 401).as_bytes()).err(), None);
-    assert_eq!(parse(chain(DEPTH_MAX - 400).as_bytes()).err(), Some(Error::TooDeep));
+    assert_eq!(parse(chain(JSON_DEPTH_MAX - 401).as_bytes()).err(), None);
+    assert_eq!(parse(chain(JSON_DEPTH_MAX - 400).as_bytes()).err(), Some(Error::TooDeep));
 }
 
 #[test]

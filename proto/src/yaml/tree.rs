@@ -5,20 +5,12 @@ use std::rc::Rc;
 
 use flotilla_golang::strconv::quote;
 
-use super::parse::{ALIASED_NODES_MAX, Error, Parsed};
+use super::parse::{Error, Parsed};
 use super::scalar::{self, Scalar};
-use crate::json::DEPTH_MAX;
+use crate::limits::{
+    JSON_DEPTH_MAX, YAML_ALIASED_NODES_MAX, YAML_COMPLAINTS_BYTES_MAX, YAML_COPIED_BYTES_MAX, YAML_SEARCHED_MEMBERS_MAX,
+};
 use crate::value::{Map, Str, Value};
-
-/// The largest number of bytes that the anchors and aliases of a text may copy: a node with an anchor is stored once
-/// more, and copied for every alias.
-const COPIED_BYTES_MAX: usize = 16 << 20;
-
-/// The number of bytes of reports about repeated keys, at most.
-const COMPLAINT_BYTES_MAX: usize = 1 << 20;
-
-/// From this number of members on, a map's keys are looked up in a set.
-const SEARCHED_MAX: usize = 16;
 
 const NO_MAP: &str = "map merge requires map or sequence of maps as the value";
 
@@ -160,7 +152,7 @@ impl Tree {
 
     /// Begins a list or map.
     pub fn open(&mut self, mut open: Open) -> Result<(), Error> {
-        if self.open.len() >= DEPTH_MAX {
+        if self.open.len() >= JSON_DEPTH_MAX {
             return Err(Error::TooDeep);
         }
         if let Some(name) = &open.anchor {
@@ -209,10 +201,10 @@ impl Tree {
             }
             Some(Some(Anchored { value, lines, size })) => {
                 self.aliased += size.nodes;
-                if self.aliased > ALIASED_NODES_MAX {
+                if self.aliased > YAML_ALIASED_NODES_MAX {
                     return Err(Error::Aliasing);
                 }
-                if self.open.len() + size.depth > DEPTH_MAX {
+                if self.open.len() + size.depth > JSON_DEPTH_MAX {
                     return Err(Error::TooDeep);
                 }
                 count(value, &mut self.copied)?;
@@ -296,7 +288,7 @@ impl Tree {
 
 /// Reports that a key occurs more than once.
 fn complain(duplicates: &mut Vec<String>, complaint_bytes: &mut usize, line: usize, key: &str) {
-    if *complaint_bytes < COMPLAINT_BYTES_MAX {
+    if *complaint_bytes < YAML_COMPLAINTS_BYTES_MAX {
         let complaint = format!("line {}: key {key} already set in map", line + 1);
         *complaint_bytes += complaint.len();
         duplicates.push(complaint);
@@ -305,7 +297,7 @@ fn complain(duplicates: &mut Vec<String>, complaint_bytes: &mut usize, line: usi
 
 /// Returns whether the map has a key already. If the map is not small, looks the key up in `seen` and adds it there.
 fn stands(entries: &[(Str, Value, usize)], seen: &mut HashSet<Str>, name: &Str) -> bool {
-    if entries.len() < SEARCHED_MAX {
+    if entries.len() < YAML_SEARCHED_MEMBERS_MAX {
         return entries.iter().any(|(key, ..)| key == name);
     }
     if seen.is_empty() {
@@ -331,7 +323,7 @@ fn last_of_each(mut entries: Vec<(Str, Value, usize)>) -> Vec<(Str, Value, usize
 
 /// Counts the bytes of a copy before it is made. Returns the size of the value.
 fn count(value: &Value, copied: &mut usize) -> Result<Size, Error> {
-    let mut room = COPIED_BYTES_MAX.saturating_sub(*copied);
+    let mut room = YAML_COPIED_BYTES_MAX.saturating_sub(*copied);
     let before = room;
     let size = size(value, &mut room).ok_or(Error::Aliasing)?;
     *copied += before - room;

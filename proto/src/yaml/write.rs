@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::scalar;
 use crate::json;
+use crate::limits::YAML_SIMPLE_KEY_BYTES_MAX;
 use crate::value::{Map, Value};
 
 /// The column after which plain and quoted texts continue on a new line.
@@ -179,8 +180,7 @@ impl YamlWriter<'_> {
 /// Returns whether a key may precede a colon on the same line: readers look ahead only 1,024 characters for the colon,
 /// and writers stop long before that.
 fn is_simple_key(key: &str) -> bool {
-    const BYTES_MAX: usize = 128;
-    key.len() <= BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
+    key.len() <= YAML_SIMPLE_KEY_BYTES_MAX && !key.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

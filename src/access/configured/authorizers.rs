@@ -15,6 +15,7 @@ use crate::access::decision::Verdict;
 use crate::access::webhook::{AccessWebhook, AccessWebhookSettings, WebhookError};
 use crate::config::{AuthorizationMode, Config};
 use crate::field::{ErrorKind, Errors, Path, joined, quote};
+use crate::limits;
 use crate::outbound::Outbound;
 use crate::pki::{PkiError, read_credential};
 use crate::prometheus::Meter;
@@ -27,8 +28,6 @@ const VERSIONS: [&str; 3] =
 const TYPES: [&str; 6] = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
 /// The name of the webhook that flags configure.
 const OF_FLAGS: &str = "default";
-/// Longest timeout of a call, and the timeout of the webhook that flags configure.
-const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 const AUTHORIZED_TTL: &str = "5m0s";
 const UNAUTHORIZED_TTL: &str = "30s";
 
@@ -198,7 +197,7 @@ fn webhook_of_flags(config: &Config) -> Option<AccessWebhookSettings> {
         name: OF_FLAGS.to_owned(),
         kubeconfig: config.authorization.authorization_webhook_config_file.clone()?,
         version: config.authorization.authorization_webhook_version.clone(),
-        timeout: TIMEOUT_MAX,
+        timeout: limits::AUTHORIZER_TIMEOUT_MAX,
         authorized_ttl: config.authorization.authorization_webhook_cache_authorized_ttl.0,
         unauthorized_ttl: config.authorization.authorization_webhook_cache_unauthorized_ttl.0,
         on_error: Verdict::NoOpinion,
@@ -292,7 +291,7 @@ fn check_name(path: &Path<'_>, name: &str, seen: &[&str], errors: &mut Errors) {
 fn of_file(path: &Path<'_>, name: &str, webhook: &Value, errors: &mut Errors) -> AccessWebhookSettings {
     let text = |member: &str| webhook.str_at(&[member]);
     let timeout = span(path, "timeout", text("timeout"), "", errors);
-    if timeout > TIMEOUT_MAX {
+    if timeout > limits::AUTHORIZER_TIMEOUT_MAX {
         errors.invalid_str(&path.child("timeout"), &shown(timeout), "must be > 0s and <= 30s");
     }
     let authorized_ttl = span(path, "authorizedTTL", text("authorizedTTL"), AUTHORIZED_TTL, errors);

@@ -4,15 +4,13 @@ use flotilla_proto::value::Value;
 
 use crate::access::webhook::conditions::compile;
 use crate::field::{Errors, Path};
-
-/// Largest number of conditions of a webhook.
-const CONDITIONS_MAX: usize = 64;
+use crate::limits;
 
 /// Reads conditions; adds an error for each that is wrong.
 pub fn read(path: &Path<'_>, conditions: &[Value], errors: &mut Errors) -> Vec<String> {
     let path = path.child("matchConditions");
-    if conditions.len() > CONDITIONS_MAX {
-        errors.too_many(&path, conditions.len(), CONDITIONS_MAX);
+    if conditions.len() > limits::AUTHORIZER_CONDITIONS_MAX {
+        errors.too_many(&path, conditions.len(), limits::AUTHORIZER_CONDITIONS_MAX);
         return Vec::new();
     }
     let mut texts: Vec<String> = Vec::new();

@@ -2,7 +2,6 @@
 //! AuthenticationConfiguration.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_proto::value::Value;
 
@@ -20,10 +19,6 @@ use crate::pki::{PkiError, read_credential};
 const KIND: &str = "AuthenticationConfiguration";
 const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
-/// Largest number of issuers.
-const ISSUERS_MAX: usize = 64;
-/// The shortest pause before a new issuer is asked for its keys again.
-const PAUSE: Duration = Duration::from_secs(1);
 
 const CONDITION: DocumentForm = DocumentForm::Object("AnonymousAuthCondition", &[("path", DocumentForm::Text)]);
 const ANONYMOUS: DocumentForm = DocumentForm::Object(
@@ -159,7 +154,7 @@ async fn answered(issuers: &[Arc<OpenId>]) {
     for issuer in issuers {
         issuer.fetch_keys().await;
         while !issuer.is_ready() {
-            tokio::time::sleep(PAUSE.max(limits::OPENID_FETCH_INTERVAL)).await;
+            tokio::time::sleep(limits::OPENID_NEW_ISSUER_PAUSE.max(limits::OPENID_FETCH_INTERVAL)).await;
             issuer.fetch_keys().await;
         }
     }
@@ -195,8 +190,8 @@ fn parse(text: &str, own: &[String]) -> Result<Stated, Wrong> {
     let mut errors = Errors::default();
     let (root, stated) = (Path::root("jwt"), document.list_at(&["jwt"]));
     let mut issuers = Vec::new();
-    if stated.len() > ISSUERS_MAX {
-        errors.too_many(&root, stated.len(), ISSUERS_MAX);
+    if stated.len() > limits::OPENID_ISSUERS_MAX {
+        errors.too_many(&root, stated.len(), limits::OPENID_ISSUERS_MAX);
     } else {
         for (at, one) in stated.iter().enumerate() {
             let path = root.index(at);

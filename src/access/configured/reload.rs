@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limits;
 use crate::pki::read_credential;
+use crate::tasks;
 
 /// A file whose content was read.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl FollowedFile {
         loop {
             tokio::time::sleep(limits::CONFIGURATION_CHECK_INTERVAL).await;
             let path = self.path.clone();
-            let read = tokio::task::spawn_blocking(move || read_credential(&path)).await;
+            let read = tasks::blocking(move || read_credential(&path)).await;
             match read {
                 Ok(Ok(text)) if text != self.text => {
                     self.text.clone_from(&text);

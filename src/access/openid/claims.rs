@@ -12,9 +12,8 @@ use super::settings::{IssuerSettings, Mapping, ValidationRule};
 use crate::access::connection::CREDENTIAL_ID;
 use crate::access::user::{Extra, User};
 use crate::field::quote;
+use crate::limits;
 
-/// How far the provider's clock may be ahead: a token is accepted this long before its `nbf`.
-const LEEWAY: Duration = Duration::from_secs(300);
 /// The issuer in some of Google's tokens, and the URL of that issuer.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
@@ -43,7 +42,7 @@ impl Validity {
             let ends = self.ends.map_or_else(|| NEVER.to_owned(), shown);
             return Err(format!("oidc: token is expired (Token Expiry: {ends})"));
         }
-        if since + LEEWAY < Duration::from_secs(self.begins) {
+        if since + limits::OPENID_CLOCK_LEEWAY < Duration::from_secs(self.begins) {
             let (now, begins) = (shown(since.as_secs()), shown(self.begins));
             return Err(format!("oidc: current time {now} before the nbf (not before) time: {begins}"));
         }
@@ -243,6 +242,7 @@ impl Claims {
     /// Reads a list of groups, or a single one that is written as a string.
     fn groups<'a>(&self, value: &'a Value) -> Result<Vec<&'a str>, String> {
         match value {
+            Value::Null => Ok(Vec::new()),
             Value::String(one) => Ok(vec![one]),
             Value::Array(many) => {
                 let texts = many.iter().map(|group| group.as_str().ok_or("a group is no string"));

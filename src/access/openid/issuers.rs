@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use super::{OpenId, OpenIdError, Token};
+use super::{OpenId, OpenIdError, UnverifiedToken};
 use crate::access::user::User;
 
 /// The issuers, in the order in which they are configured.
@@ -39,7 +39,7 @@ impl Issuers {
         let (issuer, found) = match all.iter().find_map(|issuer| Some((issuer, issuer.known(digest, now)?))) {
             Some(known) => known,
             None => {
-                let token = Token::parse(token).filter(|_| !all.is_empty())?;
+                let token = UnverifiedToken::parse(token).filter(|_| !all.is_empty())?;
                 all.iter().find_map(|issuer| Some((issuer, issuer.user(&token, digest, now)?)))?
             }
         };

@@ -13,7 +13,7 @@ mod provider;
 mod settings;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwapOption;
 use dashmap::DashMap;
@@ -32,11 +32,6 @@ use crate::causes::with_causes;
 use crate::field::quote;
 use crate::limits;
 use crate::outbound::Outbound;
-
-/// How long keys are used before they are fetched again.
-const REFRESH: Duration = Duration::from_secs(3_600);
-/// Pause before keys are fetched again if the provider has not answered yet.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// Why a token of the provider is not valid. A TokenReview shows these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -200,7 +195,8 @@ impl OpenId {
     pub async fn follow(&self) {
         loop {
             self.fetch_keys().await;
-            let pause = if self.keys.load().is_some() { REFRESH } else { RETRY };
+            let pause =
+                if self.keys.load().is_some() { limits::OPENID_KEYS_LIFETIME } else { limits::OPENID_RETRY_INTERVAL };
             tokio::time::sleep(pause).await;
         }
     }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
@@ -81,8 +83,8 @@ fn verifier(keys: &[&Key]) -> OpenId {
 fn user(openid: &OpenId, token: &[u8]) -> Option<Result<(String, Vec<String>), OpenIdError>> {
     let mut digest = [0; 32];
     digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, token).as_ref());
-    let now = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000);
-    let found = openid.known(&digest, now).or_else(|| openid.user(&Token::parse(token)?, &digest, now))?;
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+    let found = openid.known(&digest, now).or_else(|| openid.user(&UnverifiedToken::parse(token)?, &digest, now))?;
     Some(found.map(|user| (user.name.to_string(), user.groups.iter().map(ToString::to_string).collect())))
 }
 
@@ -97,6 +99,8 @@ fn claims_become_a_user() {
     }
     let one = user(&openid, &key.sign("ES256", &claims(&json!({"groups": "c", "aud": ["x", "kubernetes"]}))));
     assert_eq!(one.unwrap().unwrap().1, ["oidc:c", "system:authenticated"]);
+    let none = user(&openid, &key.sign("ES256", &claims(&json!({"groups": null}))));
+    assert_eq!(none.unwrap().unwrap().1, ["system:authenticated"]);
     assert_eq!(user(&openid, &key.sign("ES256", &claims(&json!({"iss": "https://other"})))), None);
     assert_eq!(user(&openid, b"opaque"), None);
 }
@@ -185,7 +189,7 @@ fn expressions_make_the_user() {
         let mut digest = [0; 32];
         digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &token).as_ref());
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        openid.user(&Token::parse(&token).unwrap(), &digest, now).unwrap().map_err(|error| error.to_string())
+        openid.user(&UnverifiedToken::parse(&token).unwrap(), &digest, now).unwrap().map_err(|error| error.to_string())
     };
     let ann = found(json!({"nick": "a", "jti": "j"})).unwrap();
     assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann@x", "red"));

@@ -2,12 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Key, Object, Revision, Table};
-use futures_util::FutureExt;
 use tokio::sync::Notify;
 
 use super::binding::Binding;
@@ -15,9 +12,6 @@ use super::index::{Editor, Rbac};
 use super::rule::Rule;
 use crate::follow::{self, Seen};
 use crate::unreadable::{skip_unreadable, value};
-
-/// How long following pauses after a failure before it begins again.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// The resources that RBAC decides by.
 pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
@@ -43,17 +37,8 @@ struct TableKind {
     namespaced: bool,
 }
 
-/// Follows the tables for ever. Begins again after a panic, because authorization must not become outdated.
+/// Follows the tables for ever.
 pub async fn follow(tables: &Tables, rbac: &Rbac) {
-    loop {
-        if AssertUnwindSafe(follow_once(tables, rbac)).catch_unwind().await.is_err() {
-            tracing::error!("failed to follow roles and bindings; starting again");
-        }
-        tokio::time::sleep(RESTART_DELAY).await;
-    }
-}
-
-async fn follow_once(tables: &Tables, rbac: &Rbac) {
     let follower = Follower { rbac, editor: RefCell::default(), unread: RefCell::new(4), changed: Notify::new() };
     let [cluster_roles, roles, cluster_role_bindings, role_bindings] = tables;
     tokio::join!(

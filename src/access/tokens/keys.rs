@@ -15,6 +15,7 @@ use x509_parser::public_key::PublicKey;
 use x509_parser::x509::SubjectPublicKeyInfo;
 
 use crate::pki::{PkiError, publish_new, read_credential};
+use crate::tasks;
 
 /// The file name of the key in a directory of keys.
 pub const KEY_FILE: &str = "sa.key";
@@ -214,7 +215,8 @@ pub struct SpareKey(Option<std::thread::JoinHandle<Result<String, KeyError>>>);
 impl SpareKey {
     /// Begins to generate a key unless the directory has one. Writes nothing yet.
     pub fn prepare(dir: &Path) -> Self {
-        Self((!dir.join(KEY_FILE).exists()).then(|| std::thread::spawn(generate)))
+        let is_missing = !dir.join(KEY_FILE).exists();
+        Self(is_missing.then(|| tasks::thread("signing-key", None, generate).ok()).flatten())
     }
 
     /// Does the same as [`SigningKey::open`], and uses this key if the directory has none.

@@ -8,22 +8,10 @@ use time::format_description::well_known::Rfc3339;
 
 use super::bound::{BoundKind, BoundObjects, BoundProperties};
 use super::issue::{Account, IssueRequest, Issuer};
-use super::legacy::SECONDS_PER_DAY;
 use crate::field::{Errors, Path};
+use crate::limits;
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
-
-/// Validity of a token in seconds, if the request states none.
-const DEFAULT_SECONDS: i64 = 3_600;
-/// The shortest validity that may be requested, in seconds.
-const MIN_SECONDS: i64 = 600;
-/// The longest validity that may be requested, in seconds.
-const MAX_SECONDS: i64 = 1 << 32;
-/// The validity that kubelets request for pods. Such tokens are valid for a year, for programs that read their token
-/// only once, and contain the time at which they should be replaced (KEP-1205).
-const KUBELET_SECONDS: i64 = 3_607;
-/// Validity, in seconds, of the tokens that kubelets request for pods.
-const EXTENDED_SECONDS: i64 = 365 * SECONDS_PER_DAY;
 
 /// What a fulfilled request gives the client and the audit log besides the token.
 #[derive(Debug)]
@@ -48,16 +36,16 @@ pub fn fulfil(
 ) -> ApiResult<Fulfilled> {
     check_target(account, request)?;
     set_defaults(request, audiences);
-    let asked = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
+    let asked = request.int_at(&["spec", "expirationSeconds"]).unwrap_or(limits::TOKEN_DEFAULT_SECONDS);
     check_duration(asked)?;
     let seconds = issuer.seconds_max.map_or(asked, |most| asked.min(most));
     let wanted = request.list_at(&["spec", "audiences"]).iter().filter_map(Value::as_str).map(str::to_owned);
     let mut issue = IssueRequest { audiences: wanted.collect(), seconds, ..IssueRequest::default() };
     bind(objects, account, request, &mut issue)?;
     let for_api = issue.audiences.iter().all(|audience| audiences.contains(audience));
-    if issuer.extends && issue.pod.is_some() && seconds == KUBELET_SECONDS && for_api {
+    if issuer.extends && issue.pod.is_some() && seconds == limits::TOKEN_KUBELET_SECONDS && for_api {
         issue.warn_after_seconds = Some(seconds);
-        issue.seconds = EXTENDED_SECONDS;
+        issue.seconds = limits::TOKEN_EXTENDED_SECONDS;
     }
     let issued = issuer.issue(account, &issue, now).map_err(ApiError::internal)?;
     let text = |at: SystemTime| OffsetDateTime::from(at).replace_nanosecond(0).ok()?.format(&Rfc3339).ok();
@@ -111,7 +99,7 @@ fn set_defaults(request: &mut Value, audiences: &[String]) {
         request.set_at(&["spec", "audiences"], list);
     }
     if request.int_at(&["spec", "expirationSeconds"]).is_none() {
-        request.set_at(&["spec", "expirationSeconds"], DEFAULT_SECONDS);
+        request.set_at(&["spec", "expirationSeconds"], limits::TOKEN_DEFAULT_SECONDS);
     }
     if request.at(&["spec", "boundObjectRef"]).is_null() {
         request.set_at(&["spec", "boundObjectRef"], Value::Null);
@@ -122,10 +110,10 @@ fn check_duration(seconds: i64) -> ApiResult<()> {
     let mut errors = Errors::default();
     let spec = Path::root("spec");
     let path = spec.child("expirationSeconds");
-    if seconds < MIN_SECONDS {
+    if seconds < limits::TOKEN_MIN_SECONDS {
         errors.invalid(&path, &seconds.into(), "may not specify a duration less than 10 minutes");
     }
-    if seconds > MAX_SECONDS {
+    if seconds > limits::TOKEN_MAX_SECONDS {
         errors.invalid(&path, &seconds.into(), "may not specify a duration larger than 2^32 seconds");
     }
     if errors.is_empty() { Ok(()) } else { Err(invalid("", &errors)) }

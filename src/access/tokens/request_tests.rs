@@ -3,6 +3,7 @@ use flotilla_proto::value;
 use super::super::keys::SigningKey;
 use super::*;
 use crate::config::TokenOptions;
+use crate::limits;
 
 #[derive(Debug)]
 struct Objects;
@@ -28,9 +29,7 @@ impl BoundObjects for Objects {
 }
 
 fn ask(name: &str, request: Value) -> ApiResult<(Value, serde_json::Value)> {
-    let usual =
-        TokenOptions { service_account_max_token_expiration_seconds: 0, service_account_extend_token_expiration: true };
-    ask_with(&usual, name, request).map(|(answer, claims, _)| (answer, claims))
+    ask_with(&TokenOptions::default(), name, request).map(|(answer, claims, _)| (answer, claims))
 }
 
 fn ask_with(
@@ -76,25 +75,19 @@ fn a_token_for_a_pod_names_its_node_and_lives_long() {
     let kubernetes = &claims["kubernetes.io"];
     assert_eq!((&kubernetes["pod"]["uid"], &kubernetes["node"]["uid"]), (&"u-p".into(), &"u-n".into()));
     assert_eq!(kubernetes["warnafter"], 4_607);
-    assert_eq!(claims["exp"], 1_000 + EXTENDED_SECONDS);
+    assert_eq!(claims["exp"], 1_000 + limits::TOKEN_EXTENDED_SECONDS);
     assert_eq!(answer.str_at(&["status", "expirationTimestamp"]), "1970-01-01T01:16:47Z");
 }
 
 #[test]
 fn a_configured_limit_shortens_tokens_and_extension_can_be_off() {
-    let limited = TokenOptions {
-        service_account_max_token_expiration_seconds: 3_600,
-        service_account_extend_token_expiration: true,
-    };
+    let limited = TokenOptions { service_account_max_token_expiration_seconds: 3_600, ..TokenOptions::default() };
     let request = value!({"spec": {"expirationSeconds": 3_607, "boundObjectRef": {"kind": "Pod", "name": "p"}}});
     let (answer, claims, warning) = ask_with(&limited, "bot", request.clone()).unwrap();
     assert_eq!(warning.unwrap(), "requested expiration of 3607 seconds shortened to 3600 seconds");
     assert_eq!(claims["exp"], 4_600);
     assert_eq!(answer.int_at(&["spec", "expirationSeconds"]), Some(3_600));
-    let plain = TokenOptions {
-        service_account_max_token_expiration_seconds: 0,
-        service_account_extend_token_expiration: false,
-    };
+    let plain = TokenOptions { service_account_extend_token_expiration: false, ..TokenOptions::default() };
     let (_, claims, warning) = ask_with(&plain, "bot", request).unwrap();
     assert_eq!((claims["exp"].as_i64(), warning), (Some(4_607), None));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
 
@@ -16,11 +16,7 @@ use super::{GROUP, LEGACY_ISSUER, USER_PREFIX};
 use crate::access::connection::CREDENTIAL_ID;
 use crate::access::user::User;
 use crate::field::quote;
-use crate::limits::TOKEN_CACHE_ENTRIES;
-
-/// How far clocks may differ. This is also how long a token stays valid after the deletion of an object that it is
-/// bound to was requested.
-const LEEWAY: Duration = Duration::from_secs(60);
+use crate::limits::{TOKEN_CACHE_ENTRIES, TOKEN_CLOCK_LEEWAY};
 
 /// Why a token of a service account is not valid. A TokenReview shows these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -276,13 +272,13 @@ impl ServiceAccountTokens {
     fn check(&self, verified: &Verified, now: SystemTime) -> Result<(), TokenError> {
         let seconds = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
         let [exp, nbf, iat] = verified.times;
-        if nbf.is_some_and(|nbf| seconds(now + LEEWAY) < nbf.0) {
+        if nbf.is_some_and(|nbf| seconds(now + TOKEN_CLOCK_LEEWAY) < nbf.0) {
             return Err(TokenError::NotYet);
         }
-        if exp.is_some_and(|exp| seconds(now - LEEWAY) > exp.0) {
+        if exp.is_some_and(|exp| seconds(now - TOKEN_CLOCK_LEEWAY) > exp.0) {
             return Err(TokenError::Expired);
         }
-        if iat.is_some_and(|iat| seconds(now + LEEWAY) < iat.0) {
+        if iat.is_some_and(|iat| seconds(now + TOKEN_CLOCK_LEEWAY) < iat.0) {
             return Err(TokenError::IssuedLater);
         }
         match &verified.bonds {
@@ -301,7 +297,7 @@ impl ServiceAccountTokens {
             return Ok(());
         }
         let found = self.objects.find(bond.kind, namespace, name);
-        let gone = found.as_ref().and_then(|found| found.deleted_at).is_some_and(|at| at < now - LEEWAY);
+        let gone = found.as_ref().and_then(|found| found.deleted_at).is_some_and(|at| at < now - TOKEN_CLOCK_LEEWAY);
         match (bond.kind, &found) {
             (BoundKind::ServiceAccount, None) => return Err(TokenError::AccountMissing(quote(name))),
             (BoundKind::ServiceAccount, Some(_)) if gone => {

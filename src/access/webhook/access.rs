@@ -10,7 +10,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::conditions::Conditions;
-use super::{FIRST_WAIT, WebhookError, question};
+use super::{WebhookError, question};
 use crate::access::attributes::Attributes;
 use crate::access::decision::{Decision, Verdict};
 use crate::access::inquiry::{Inquiry, Question};
@@ -142,7 +142,7 @@ impl AccessWebhook {
             "metadata": {}, "spec": (question::sent(asked.spec, &self.settings.version)), "status": {"allowed": false}
         });
         let (timeout, bytes_max) = (self.settings.timeout, limits::REVIEW_ANSWER_BYTES);
-        let how = Persistence { timeout, bytes_max, first_wait: FIRST_WAIT, ends };
+        let how = Persistence { timeout, bytes_max, first_wait: limits::REVIEW_RETRY_PAUSE, ends };
         let mut result = "error";
         let tell = |answered: Result<&Value, &CallError>, took: Duration| {
             result = outcome(answered, ends);

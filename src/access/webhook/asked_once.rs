@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::tasks;
 use crate::webhooks::answers::QuestionDigest;
 
 /// The questions in progress, by their keys.
@@ -45,7 +46,7 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
         let (tell, answer) = watch::channel(None);
         asked.insert(key, answer.clone());
         let end = QuestionEnd { key, asked: Arc::clone(&self.asked) };
-        tokio::spawn(async move {
+        tasks::detached("question", async move {
             let answer = ask.await;
             drop(end);
             tell.send_replace(Some(answer));

@@ -7,15 +7,8 @@ pub mod conditions;
 mod question;
 mod token;
 
-use std::time::Duration;
-
 pub use access::{AccessWebhook, AccessWebhookSettings};
 pub use token::{TokenAnswer, TokenWebhook};
-
-/// The wait before a failed call is repeated for the first time.
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// The timeout of a call, unless it is configured.
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]

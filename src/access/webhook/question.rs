@@ -4,10 +4,8 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::user::User;
+use crate::limits;
 use crate::selector::{FieldOperator, FieldSelector, LabelSelector, Operator};
-
-/// An answer is not kept if the texts in the question that the user chose have this many bytes or more.
-const KEPT_BYTES_MAX: usize = 10_000;
 
 /// Returns the specification in version `v1`, without fields that are empty.
 pub fn spec(user: &User, attributes: &Attributes<'_>) -> Value {
@@ -167,7 +165,7 @@ pub fn is_kept(attributes: &Attributes<'_>) -> bool {
             texts.iter().map(|text| text.len()).sum()
         }
     };
-    bytes < KEPT_BYTES_MAX
+    bytes < limits::QUESTION_KEPT_BYTES
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use super::WebhookError;
 use super::asked_once::AskedOnce;
-use super::{FIRST_WAIT, TIMEOUT, WebhookError};
 use crate::access::user::{Extra, User};
 use crate::config::Config;
 use crate::limits;
@@ -16,8 +16,6 @@ use crate::prometheus::{Meter, Raised, families};
 use crate::webhooks::answers::{self, Answers, QuestionDigest};
 use crate::webhooks::{Backend, Persistence, typed};
 
-/// The shortest time for which the user of a token is kept, as in the reference.
-const SUCCESS_TTL_MIN: Duration = Duration::from_secs(10);
 /// The API group of the reviews.
 const GROUP: &str = "authentication.k8s.io";
 
@@ -105,8 +103,9 @@ impl Inner {
     /// Asks the webhook, and keeps its answer.
     async fn fetch(&self, key: QuestionDigest, question: Value, wanted: &[String]) -> TokenAnswer {
         let active = Raised::new(self.meter.gauge(families::TOKEN_FETCHES_ACTIVE, &[("status", "in_flight")]));
-        let (ends, bytes_max) = (Some(Instant::now() + TIMEOUT), limits::REVIEW_ANSWER_BYTES);
-        let how = Persistence { timeout: TIMEOUT, bytes_max, first_wait: FIRST_WAIT, ends };
+        let (ends, bytes_max) = (Some(Instant::now() + limits::REVIEW_TIMEOUT), limits::REVIEW_ANSWER_BYTES);
+        let how =
+            Persistence { timeout: limits::REVIEW_TIMEOUT, bytes_max, first_wait: limits::REVIEW_RETRY_PAUSE, ends };
         let answered = self.backend.ask_persistently(&self.outbound, &question, how, |_, _| ()).await;
         drop(active);
         let read = answered.map_err(|failed| failed.message).and_then(|answer| read(&answer, wanted, &self.audiences));
@@ -114,7 +113,7 @@ impl Inner {
         match read {
             Ok((answer, bytes)) => {
                 let ttl = match &answer {
-                    TokenAnswer::Valid(..) => self.ttl.max(SUCCESS_TTL_MIN),
+                    TokenAnswer::Valid(..) => self.ttl.max(limits::TOKEN_ANSWER_LIFETIME_MIN),
                     // As in the reference, an error that the webhook states is not kept.
                     TokenAnswer::Invalid(Some(_)) | TokenAnswer::Failed(_) => Duration::ZERO,
                     TokenAnswer::Invalid(None) => self.ttl,

@@ -15,7 +15,7 @@ const fn decides_by(_: ResourcePart<'_>, _: Operation) -> Option<DecidesBy> {
 }
 
 fn applies(write: &BuiltInAttributes<'_>, _: &Value) -> bool {
-    !write.caller.is_server
+    !write.caller.identity.is_server()
 }
 
 fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {

@@ -21,6 +21,6 @@ fn validate(write: &BuiltInAttributes<'_>, event: &Value) -> ApiResult<()> {
         return Ok(());
     }
     let rates = &write.registry.admission.configuration.event_rates;
-    let accepted = rates.accept(event, write.target.namespace, &write.caller.user.name, Instant::now());
+    let accepted = rates.accept(event, write.target.namespace, &write.caller.identity.user().name, Instant::now());
     accepted.map_err(|why| ApiError::new(429, "TooManyRequests", format!("Too many requests: {why}")))
 }

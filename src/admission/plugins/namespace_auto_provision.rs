@@ -7,7 +7,7 @@ use futures_util::future::LocalBoxFuture;
 use crate::admission::plugin::{DecidesBy, Mutating, Plugin, PluginStep, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::registry::{Incoming, Target, WriteOptions};
-use crate::request::Caller;
+use crate::request::{Caller, Identity};
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
@@ -36,7 +36,7 @@ fn provide<'a>(write: &'a BuiltInAttributes<'_>, object: &'a Value) -> LocalBoxF
         let target = Target { served: &served, namespace: "", name: "", subresource: "" };
         let incoming = Incoming { value, ..Incoming::default() };
         let options = WriteOptions { manager: MANAGER.to_owned(), ..WriteOptions::default() };
-        let mut caller = Caller { is_server: false, ..Caller::server(MANAGER) };
+        let mut caller = Caller::of(Identity::of_api_server(MANAGER));
         match registry.create(target, incoming, &options, &mut caller).await {
             Err(error) if error.reason != "AlreadyExists" => Err(write.refuse(object, &error.message)),
             _ => registry.catch_up_with(&served, "", name).await,

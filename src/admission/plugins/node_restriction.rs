@@ -37,16 +37,16 @@ fn decides_by(_: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
 }
 
 fn applies(write: &BuiltInAttributes<'_>, _: &Value) -> bool {
-    node_of(&write.caller.user).is_some()
+    node_of(write.caller.identity.user()).is_some()
 }
 
 /// Refuses a write by a node that concerns objects which are not its own.
 fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
-    let Some(node) = node_of(&write.caller.user) else { return Ok(()) };
+    let Some(node) = node_of(write.caller.identity.user()) else { return Ok(()) };
     let object = (write.operation != Operation::Delete).then_some(&*object);
     let shown = object.or(write.old).unwrap_or(&Value::Null);
     if node.is_empty() {
-        let why = format!("could not determine node from user {}", quote(&write.caller.user.name));
+        let why = format!("could not determine node from user {}", quote(&write.caller.identity.user().name));
         return Err(write.refuse(shown, &why));
     }
     NodeWrite { write, node, object, old: write.old }.check().map_err(|why| match why {
@@ -252,7 +252,7 @@ impl NodeWrite<'_> {
             name: target.name,
             ..ResourceAttributes::default()
         };
-        let user = &self.write.caller.user;
+        let user = self.write.caller.identity.user();
         if self.write.registry.authorizer.allows(user, &Attributes::Resource(of), &self.write.caller.inquiry) {
             return Ok(());
         }

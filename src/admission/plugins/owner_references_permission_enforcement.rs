@@ -71,7 +71,7 @@ fn finalizers<'a>(
 /// Returns the reason why the user lacks a permission; it may be empty. Returns `None` if the user has the permission.
 fn lacks(write: &BuiltInAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
     let caller = write.caller;
-    let decision = write.registry.authorizer.decide(&caller.user, &Attributes::Resource(of), &caller.inquiry);
+    let decision = write.registry.authorizer.decide(caller.identity.user(), &Attributes::Resource(of), &caller.inquiry);
     (!decision.is_allowed()).then_some(decision.reason)
 }
 

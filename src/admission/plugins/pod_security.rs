@@ -75,7 +75,7 @@ fn is_exempt(write: &BuiltInAttributes<'_>) -> bool {
     let settings = settings(write.registry);
     let why = match () {
         () if settings.exempts_namespace(write.target.namespace) => "namespace",
-        () if settings.exempts_user(&write.caller.user.name) => "user",
+        () if settings.exempts_user(&write.caller.identity.user().name) => "user",
         () => return false,
     };
     write.annotate(EXEMPT, || why.to_owned());

@@ -10,17 +10,14 @@ use crate::status::ApiResult;
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("StorageObjectInUseProtection", Presence::On).mutating(decides_by, mutate);
 
-const PROTECTED: [(&str, &str, &str); 3] = [
-    ("", "persistentvolumeclaims", ""),
-    ("", "persistentvolumes", ""),
-    ("storage.k8s.io", "volumeattributesclasses", ""),
-];
-
 fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
-    (PROTECTED.contains(&part.name()) && operation == Operation::Create).then_some(DecidesBy::Object)
+    let is_protected = part.subresource.is_empty() && part.served.strategy.protection.is_some();
+    (is_protected && operation == Operation::Create).then_some(DecidesBy::Object)
 }
 
 fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
-    admission::protect(&write.target.served.resource.name, object);
+    if let Some(protection) = write.target.served.strategy.protection {
+        admission::protect(protection, object);
+    }
     Ok(())
 }

@@ -6,9 +6,6 @@ use std::time::Duration;
 use super::super::DynamicAttributes;
 use crate::limits;
 
-/// How many bytes of a value are kept.
-const VALUE_BYTES_MAX: usize = 10 << 10;
-
 /// The result of an expression that makes an audit annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Annotation {
@@ -36,8 +33,8 @@ impl Collected {
         if self.bytes >= limits::NOTICES_BYTES {
             return;
         }
-        if value.len() > VALUE_BYTES_MAX {
-            let end = (0..=VALUE_BYTES_MAX).rev().find(|end| value.is_char_boundary(*end));
+        if value.len() > limits::POLICY_ANNOTATION_BYTES {
+            let end = (0..=limits::POLICY_ANNOTATION_BYTES).rev().find(|end| value.is_char_boundary(*end));
             value.truncate(end.unwrap_or(0));
         }
         self.bytes += value.len() + size_of::<String>();
@@ -77,6 +74,6 @@ mod tests {
         for number in 0..10_000 {
             collected.add("a".into(), format!("{number:01000}"));
         }
-        assert!(collected.annotations[0].1.len() < limits::NOTICES_BYTES + 2 * VALUE_BYTES_MAX);
+        assert!(collected.annotations[0].1.len() < limits::NOTICES_BYTES + 2 * limits::POLICY_ANNOTATION_BYTES);
     }
 }

@@ -12,12 +12,8 @@ use flotilla_proto::value::Value;
 use super::super::GroupVersionKind;
 use super::super::policy::sees;
 use crate::expressions::{Compiler, Declared, STORED, Typed, VariableTypes};
+use crate::limits;
 use crate::served::{Resources, Served};
-
-/// How many kinds of a rule are checked.
-const KINDS_MAX: usize = 10;
-/// How many combinations of a rule's names are tried.
-const ATTEMPTS_MAX: usize = 10_000;
 
 /// Kinds by group, version and name.
 type Kinds = BTreeMap<(String, String, String), Arc<Served>>;
@@ -109,7 +105,7 @@ fn find_kinds(resources: &Resources, rule: &Value, found: &mut Kinds) -> bool {
                     found.insert((kind.group, kind.version, kind.kind), served);
                     count += 1;
                 }
-                if count == KINDS_MAX || attempts == ATTEMPTS_MAX {
+                if count == limits::POLICY_KINDS_CHECKED || attempts == limits::POLICY_NAMES_TRIED {
                     return true;
                 }
             }

@@ -13,11 +13,8 @@ use super::verdict::{Decision, Evaluation, Judged};
 use crate::expressions::{
     Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, OptionalNames, Stopped, Wanted,
 };
+use crate::limits;
 
-/// The longest message that an expression may make, in bytes.
-const MESSAGE_BYTES_MAX: usize = 5 << 10;
-/// The greatest cost of one evaluation, checked after each step.
-const CALL_MAX: u64 = 2_000_000;
 const REASONS: [&str; 4] = ["Unauthorized", "Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 type Expression = Result<Compiled, Fault>;
@@ -80,7 +77,9 @@ impl Validation {
     fn message(&self, made: Option<Cel<'_>>) -> String {
         let made = made.as_ref().and_then(Cel::as_str).map(str::trim).unwrap_or_default();
         match (made, self.message.as_str()) {
-            (made, _) if !made.is_empty() && made.len() <= MESSAGE_BYTES_MAX && !made.contains('\n') => made.to_owned(),
+            (made, _) if !made.is_empty() && made.len() <= limits::POLICY_MESSAGE_BYTES && !made.contains('\n') => {
+                made.to_owned()
+            }
             (_, "") => format!("failed expression: {}", self.text),
             (_, message) => message.to_owned(),
         }
@@ -155,7 +154,7 @@ impl ValidatingPolicy {
         effort: &mut Effort,
     ) -> Result<Vec<String>, Stopped> {
         let evaluated = self.validations.len() + self.spec.variables.len();
-        let suffices = (evaluated as u64).saturating_mul(CALL_MAX) <= budget;
+        let suffices = (evaluated as u64).saturating_mul(limits::POLICY_CALL_COST) <= budget;
         let mut evaluator = Evaluator { budget, ..Evaluator::new(inputs, &self.spec, effort) };
         let mut messages = Vec::with_capacity(results.len());
         for (validation, (result, _)) in self.validations.iter().zip(results) {

@@ -5,8 +5,9 @@ use flotilla_proto::value::Value;
 use super::{RegisteredWebhook, ReviewRequest, WebhookOutcome};
 use crate::admission::conditions::MatchResult;
 use crate::admission::policy::{PolicyVariables, requests};
-use crate::admission::{DynamicAttributes, Effort, MatchedVersion, Notices, Seen};
+use crate::admission::{DynamicAttributes, Effort, MatchedVersion, Seen};
 use crate::prometheus::families;
+use crate::request::Notices;
 use crate::status::{ApiError, ApiResult};
 
 /// A write that a webhook matches, in the version that it asks for.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use flotilla_proto::value::Value;
 
 use super::{ReviewRequest, ReviewResponse, Webhook, patched};
-use crate::admission::Notices;
 use crate::field::quote;
 use crate::limits;
 use crate::prometheus::families;
 use crate::registry::Registry;
+use crate::request::Notices;
 use crate::status::{ApiError, ApiResult};
 
 /// Why a write fails after a webhook was called.

@@ -10,11 +10,10 @@ use futures_util::{StreamExt, stream};
 
 use super::{RegisteredWebhook, WebhookOutcome};
 use crate::admission::plugin::Plugin;
-use crate::admission::{
-    DynamicAttributes, DynamicPlugin, Effort, Index, MatchAttributes, Notices, Presence, following,
-};
+use crate::admission::{DynamicAttributes, DynamicPlugin, Effort, Index, MatchAttributes, Presence, following};
 use crate::limits;
 use crate::registry::Registry;
+use crate::request::Notices;
 use crate::status::ApiResult;
 
 /// The plugin of mutating webhooks.

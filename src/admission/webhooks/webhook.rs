@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use flotilla_proto::value::Value;
 
+use crate::limits;
 use crate::webhooks::Hook;
-
-/// The timeout of a webhook without `timeoutSeconds`, in seconds.
-const TIMEOUT_SECONDS: i64 = 10;
 
 /// An admission webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +36,7 @@ impl Webhook {
         let versions = webhook.list_at(&["admissionReviewVersions"]).iter().filter_map(Value::as_str);
         let review =
             versions.filter_map(|version| ["v1", "v1beta1"].into_iter().find(|known| *known == version)).next();
-        let seconds = webhook.int_at(&["timeoutSeconds"]).unwrap_or(TIMEOUT_SECONDS);
+        let seconds = webhook.int_at(&["timeoutSeconds"]).unwrap_or(limits::ADMISSION_TIMEOUT_SECONDS);
         Self {
             name: webhook.str_at(&["name"]).to_owned(),
             configuration: configuration.to_owned(),

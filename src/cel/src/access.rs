@@ -4,19 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::check::{Checked, Provider};
-use crate::environment::{Base, Environment};
+use crate::check::Checked;
+use crate::environment::{Base, Environment, Provider};
 use crate::error::Outcome;
 use crate::eval::Program;
+use crate::limits::ACCESS_COST_MAX;
 use crate::schema::compiled::STORED_MINOR;
 use crate::schema::declared::{Declared, DeclaredKind, Objects};
 use crate::syntax::{Expr, ExprKind, Loop};
 use crate::types::Type;
 use crate::value::escape::unescape;
 use crate::value::{Tree, Value};
-
-/// The cost limit of one evaluation.
-const COST_MAX: u64 = 1_000_000;
 
 /// The variable that an expression sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ impl Expression {
     /// # Errors
     /// The evaluation fails, or costs more than it may.
     pub fn evaluate<'a>(&'a self, subject: &'a Tree) -> Outcome<Value<'a>> {
-        self.program.evaluate(&[Value::of_tree(subject)], COST_MAX).outcome
+        self.program.evaluate(&[Value::of_tree(subject)], ACCESS_COST_MAX).outcome
     }
 
     /// Returns whether the expression selects a field of its variable: by `variable.field` or `variable.?field`.

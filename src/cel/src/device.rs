@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use crate::check::{Checked, Provider};
-use crate::cost::{Node, SizeRange, SizeSource, VariableStep, estimate};
-use crate::environment::{Base, Environment};
+use crate::check::Checked;
+use crate::cost::{Node, SizeRange, SizeSource, VariableStep};
+use crate::environment::{Base, Environment, Provider};
+use crate::estimate::estimate;
 use crate::eval::Program;
+use crate::limits::DEVICE_COST_MAX;
 use crate::schema::compiled::{MINOR, STORED_MINOR};
 use crate::schema::declared::{Declared, DeclaredKind, Objects};
 use crate::types::Type;
 
-/// Largest estimated cost of a selector.
-pub const COST_MAX: u64 = 1_000_000;
 const TYPE_NAME: &str = "kubernetes.DRADevice";
 const QUANTITY: &str = "kubernetes.Quantity";
 /// The largest number of domains of a device, and of names in each.
@@ -52,7 +52,7 @@ pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
     let program = Program::new(&checked, environment);
     program.map_err(|error| Refused::Internal(format!("program instantiation failed: {error}")))?;
     match estimate(&checked, &Sizes).max {
-        cost if cost > COST_MAX => Err(Refused::CostExceeded),
+        cost if cost > DEVICE_COST_MAX => Err(Refused::CostExceeded),
         cost => Ok(cost),
     }
 }

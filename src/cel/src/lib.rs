@@ -3,6 +3,18 @@
 //!
 //! [`check::Checked::of`] is the only way from a text to a checked expression. Expressions at the bounds of [`limits`]
 //! need much stack, so code that recurses over an expression runs in [`with_room`].
+//!
+//! # Order
+//!
+//! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
+//!
+//! - Bounds, and what all stages use: `limits`, `stack`, `number`, `error`, `source`
+//! - Types and values: `types`, `value`
+//! - From a text to a tree: `syntax`
+//! - The functions, with the cost of their calls: `cost`, `functions`, `library`
+//! - What expressions may use, their types, and their cost: `environment`, `check`, `estimate`
+//! - Constants are evaluated while a rule is planned, and plans are evaluated, each asking the other: `plan`, `eval`
+//! - Where Kubernetes uses expressions: `schema`, `access`, `device`
 
 pub mod access;
 pub mod check;
@@ -10,6 +22,7 @@ pub mod cost;
 pub mod device;
 pub mod environment;
 pub mod error;
+pub mod estimate;
 pub mod eval;
 pub mod functions;
 pub mod library;

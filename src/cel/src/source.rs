@@ -2,10 +2,7 @@
 
 use std::fmt::Write;
 
-/// Most issues that are stored; further ones are only counted.
-const ISSUES_MAX: usize = 100;
-/// Longest line that is shown, in bytes.
-const LINE_BYTES_MAX: usize = 16_384;
+use crate::limits::{ISSUE_LINE_BYTES_MAX, ISSUES_MAX};
 
 /// The text of an expression.
 #[derive(Clone, Debug)]
@@ -104,7 +101,7 @@ impl Issues {
 fn show(issue: &Issue, source: &Source<'_>) -> String {
     let TextPosition { line, column } = issue.position;
     let mut shown = format!("ERROR: {}:{line}:{}: {}", source.name, column + 1, issue.text);
-    let Some(text) = source.line(line).filter(|text| text.len() <= LINE_BYTES_MAX) else { return shown };
+    let Some(text) = source.line(line).filter(|text| text.len() <= ISSUE_LINE_BYTES_MAX) else { return shown };
     let text = text.replace('\t', " ");
     let _ = write!(shown, "\n | {text}\n | ");
     let mut chars = text.chars();

@@ -1,9 +1,11 @@
 //! Random and hostile expressions: none panics or overflows the stack, and one that costs too much is stopped.
 //! `CEL_ROUNDS=N` runs more of them.
+#![allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block")]
 
 use flotilla_cel::check::Checked;
-use flotilla_cel::cost::{NoSizes, estimate};
+use flotilla_cel::cost::NoSizes;
 use flotilla_cel::environment::Environment;
+use flotilla_cel::estimate::estimate;
 use flotilla_cel::eval::Program;
 use flotilla_cel::schema::Validator;
 use flotilla_cel::schema::definition::{self, Judgement};

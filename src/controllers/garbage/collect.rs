@@ -1,21 +1,17 @@
 //! Decides about one object: deletes it, removes owners that are gone, or removes its finalizer once nothing remains to
 //! be done about its dependents.
 
-use std::time::Duration;
-
 use flotilla_cluster::Object;
 use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 
 use super::graph::{Item, waits};
-use super::{Collector, SETTLE, is_deleting, metadata};
+use super::{Collector, is_deleting, metadata};
 use crate::controllers::queue::Requeue;
+use crate::limits;
 use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-
-/// Delay before an object is checked again whose owner has a kind that is not served.
-const UNKNOWN_KIND: Duration = Duration::from_secs(60);
 
 /// The state of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +73,11 @@ impl Collector {
     async fn judge(&self, item: &Item, target: Target<'_>, object: &Object, metadata: &Value) -> ApiResult<Requeue> {
         let owners = self.owners(target, metadata).await?;
         if owners.solid + owners.waiting + owners.gone.len() == 0 || owners.unknown > 0 {
-            return Ok(if owners.unknown > 0 { Requeue::After(UNKNOWN_KIND) } else { Requeue::Never });
+            return Ok(if owners.unknown > 0 {
+                Requeue::After(limits::GARBAGE_UNKNOWN_KIND_RECHECK)
+            } else {
+                Requeue::Never
+            });
         }
         if owners.solid > 0 {
             if !owners.gone.is_empty() {
@@ -203,7 +203,7 @@ impl Collector {
     async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Requeue> {
         // A dependent that this replica has not seen yet would keep the owner, and be collected later.
         self.agent.registry.catch_up().await?;
-        tokio::time::sleep(SETTLE).await;
+        tokio::time::sleep(limits::GARBAGE_SETTLE).await;
         let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
         let uids = [item.uid.to_string()];
         for dependent in &dependents {

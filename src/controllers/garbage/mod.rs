@@ -10,7 +10,6 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flotilla_cluster::{Interest, Object};
 use futures_util::StreamExt;
@@ -22,15 +21,10 @@ use super::agent::Agent;
 use super::metadata::{is_deleting, mentions, metadata, uid};
 use super::queue::Queue;
 use crate::follow::{Seen, follow};
+use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::served::Served;
 use crate::status::ApiResult;
-
-/// Objects that are processed concurrently.
-const WORKERS: usize = 32;
-/// Time that the followers of all tables get to catch up, so that an owner is removed only when its existing dependents
-/// are known.
-const SETTLE: Duration = Duration::from_millis(20);
 
 struct Collector {
     agent: Rc<Agent>,
@@ -67,7 +61,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         while collector.unseen.get() > 0 {
             collector.complete.notified().await;
         }
-        collector.queue.work(WORKERS, |item| collector.attempt(item)).await;
+        collector.queue.work(limits::GARBAGE_WORKERS, |item| collector.attempt(item)).await;
     });
     Ok(())
 }
@@ -140,7 +134,7 @@ impl Collector {
     }
 
     fn enqueue(&self, item: Item) {
-        self.queue.add_after(item, SETTLE);
+        self.queue.add_after(item, limits::GARBAGE_SETTLE);
     }
 
     /// Puts all objects into the queue, since changes may have been missed.

@@ -9,14 +9,12 @@ use futures_util::{StreamExt, stream};
 use super::conditions::Findings;
 use crate::controllers::agent::Agent;
 use crate::controllers::metadata::{is_deleting, metadata, uid};
+use crate::limits;
 use crate::registry::{DeleteOptions, Propagation, Target};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
-
-/// Concurrent deletions.
-const CONCURRENT: usize = 32;
 
 /// The result of one attempt to empty a namespace.
 #[derive(Default)]
@@ -135,7 +133,7 @@ async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Ve
             let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };
             agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
         })
-        .buffer_unordered(CONCURRENT);
+        .buffer_unordered(limits::NAMESPACE_DELETIONS);
     while let Some(deleted) = deletions.next().await {
         if let Err(error) = deleted {
             into.findings.failures.push(error.message);

@@ -7,9 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
-use actix_web::rt::task::JoinHandle;
 use flotilla_cluster::{Interest, Revision, Subscription, Table};
 use flotilla_proto::value::Value;
 use futures_util::future::select_all;
@@ -25,20 +23,10 @@ use crate::metrics::queues::QueueMetrics;
 use crate::registry::{Target, now};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tasks::{self, Task};
 
 /// The finalizer in the spec of a namespace that keeps it until its content is deleted.
 const FINALIZER: &str = "kubernetes";
-/// Delay from the deletion of a namespace to the first listing of its content. Meanwhile writes that were admitted
-/// before become visible on every replica. Clients can observe the terminating namespace with its content for the same
-/// time as in the reference.
-const SETTLE: Duration = Duration::from_secs(5);
-/// Delay before a removed namespace is searched once more for objects that were stored late.
-const SWEEP: Duration = Duration::from_secs(2);
-/// Delay before the last such search. While a group has no leader, writes that were admitted before are retried for
-/// some time.
-const LAST_SWEEP: Duration = Duration::from_secs(40);
-/// Longest time between two checks of the remaining content.
-const RECHECK: Duration = Duration::from_secs(15);
 
 struct NamespaceController {
     agent: Rc<Agent>,
@@ -46,7 +34,7 @@ struct NamespaceController {
     queue: Rc<Queue<String>>,
     /// Tasks that watch the remaining content of namespaces; each puts its namespace into the queue when the content
     /// changes.
-    watchers: RefCell<HashMap<String, JoinHandle<()>>>,
+    watchers: RefCell<HashMap<String, Task>>,
     /// When each namespace was removed, until its last search has ended. The next leader does not know this.
     removed: RefCell<HashMap<String, Instant>>,
 }
@@ -75,11 +63,11 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             let name = |object: &flotilla_cluster::Object| object.key().name().to_owned();
             if let Some(namespace) = seen.deleted() {
                 controller.removed.borrow_mut().insert(name(namespace), Instant::now());
-                queue.add_after(name(namespace), SWEEP);
+                queue.add_after(name(namespace), limits::NAMESPACE_SWEEP);
             } else if let Some(namespace) = seen.live().filter(|namespace| is_deleting(namespace)) {
                 match seen {
                     Seen::Changed(change) if change.previous().is_some_and(|before| is_deleting(before)) => {}
-                    _ => queue.put_off(name(namespace), SETTLE),
+                    _ => queue.put_off(name(namespace), limits::NAMESPACE_SETTLE),
                 }
             }
         }),
@@ -90,19 +78,17 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 
 impl NamespaceController {
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
-        if let Some(watcher) = self.watchers.borrow_mut().remove(&name) {
-            watcher.abort();
-        }
+        drop(self.watchers.borrow_mut().remove(&name));
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
         let Some(namespace) = self.agent.get(target)? else {
             // The namespace is removed: delete objects that were admitted before its deletion and stored after its last
             // check.
             let emptied = content::empty(&self.agent, &name, || Ok(self.agent.get(target)?.is_none())).await?;
             if emptied.is_some_and(|emptied| !emptied.is_complete()) {
-                return Ok(Requeue::After(RECHECK));
+                return Ok(Requeue::After(limits::NAMESPACE_RECHECK));
             }
             let mut removed = self.removed.borrow_mut();
-            let left = removed.get(&name).and_then(|at| LAST_SWEEP.checked_sub(at.elapsed()));
+            let left = removed.get(&name).and_then(|at| limits::NAMESPACE_LAST_SWEEP.checked_sub(at.elapsed()));
             if left.is_none() {
                 removed.remove(&name);
             }
@@ -127,7 +113,7 @@ impl NamespaceController {
             return Err(ApiError::internal(why));
         }
         self.watch_content(name, emptied);
-        Ok(Requeue::After(RECHECK))
+        Ok(Requeue::After(limits::NAMESPACE_RECHECK))
     }
 
     /// Writes the findings into the status, and removes the finalizer of a namespace that is empty.
@@ -158,17 +144,11 @@ impl NamespaceController {
             return;
         };
         let (queue, key) = (Rc::clone(&self.queue), name.clone());
-        let watcher = actix_web::rt::spawn(async move {
+        let watcher = tasks::owned("content of a namespace", async move {
             select_all(subscriptions.iter_mut().map(|subscription| Box::pin(subscription.changed()))).await;
             queue.add(key);
         });
         self.watchers.borrow_mut().insert(name, watcher);
-    }
-}
-
-impl Drop for NamespaceController {
-    fn drop(&mut self) {
-        self.watchers.borrow().values().for_each(JoinHandle::abort);
     }
 }
 

@@ -5,6 +5,14 @@
 //! holds the keys that exist at the last revision. [`SnapshotWriter`] writes a new snapshot from front to back.
 //!
 //! The crate does not interpret the values.
+//!
+//! # Order
+//!
+//! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
+//!
+//! - Bounds, errors, records: `limits`, `error`, `keyvalue`
+//! - From pages to the database: `page`, `tree`, `snapshot`
+//! - What is read from a snapshot, and writing one: `current`, `writer`
 
 mod current;
 mod error;

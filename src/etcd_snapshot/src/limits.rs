@@ -9,3 +9,5 @@ pub const TREE_LEVELS_MAX: usize = 48;
 pub const PAGE_SIZE_MAX: u64 = 1 << 16;
 /// Smallest page size that a file may state.
 pub const PAGE_SIZE_MIN: u64 = 1 << 10;
+/// Bytes of a snapshot that are hashed at a time.
+pub const HASHED_BYTES: usize = 1 << 20;

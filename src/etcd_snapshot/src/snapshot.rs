@@ -9,15 +9,13 @@ use std::path::Path;
 use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 
 use crate::keyvalue::revision;
-use crate::limits::{PAGE_SIZE_MAX, PAGE_SIZE_MIN};
+use crate::limits::{HASHED_BYTES, PAGE_SIZE_MAX, PAGE_SIZE_MIN};
 use crate::page::{FileLocation, HEADER_BYTES, META_BYTES, Meta};
 use crate::tree::{Pages, Root, walk};
 use crate::{Error, KeyValue};
 
 /// The size of the database is a multiple of this; further bytes are a hash.
 const SECTOR_BYTES: u64 = 512;
-/// Bytes that are hashed at a time.
-const HASHED_BYTES: usize = 1 << 20;
 
 /// How to treat the hash at the end of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

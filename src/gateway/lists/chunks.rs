@@ -15,9 +15,6 @@ use crate::status::ApiResult;
 use crate::turn::Turn;
 use crate::unsent::{Pieces, UnsentBytes};
 
-/// Room for the text of a short list, in bytes.
-const FIRST_CHUNK_ROOM: usize = 8 << 10;
-
 /// A list on its way to its client.
 pub(super) struct Chunks {
     writer: Box<dyn ItemWriter>,
@@ -38,7 +35,7 @@ impl Chunks {
         page: Page,
         large_requests: Arc<LargeRequestThreads>,
     ) -> ApiResult<Self> {
-        let mut ready = Pieces::with_room(FIRST_CHUNK_ROOM);
+        let mut ready = Pieces::with_room(limits::LIST_FIRST_CHUNK_BYTES);
         writer.begin(&page, ready.text())?;
         Ok(Self {
             writer,

@@ -2,7 +2,8 @@
 //! and printing.
 //!
 //! Functions here work on trees of objects ([`flotilla_proto::value::Value`]). They know neither requests
-//! nor storage, and get the time from their callers.
+//! nor storage, and get the time from their callers. One setting is the same for the whole process:
+//! [`kinds::core::capabilities`] says why.
 //!
 //! # Order
 //!

@@ -23,15 +23,10 @@ use super::packet::{CloseDial, CloseRequest, Data, DialRequest, Packet, PacketTy
 use crate::limits;
 use crate::outbound::transport::Duplex;
 use crate::outbound::{Error, grpc};
+use crate::tasks;
 
 /// The URL of the call.
 const CALL: &str = "http://localhost/ProxyService/Proxy";
-/// Largest number of bytes of the connection in one message.
-const DATA_BYTES: usize = 32_768;
-/// Largest accepted message in bytes, as in Go's gRPC.
-const PACKET_BYTES: usize = 4 * 1_048_576;
-/// Largest number of messages that wait to be sent.
-const PACKETS: usize = 4;
 
 /// Opens a connection to an address through the konnectivity server at the other end of a stream.
 ///
@@ -48,12 +43,12 @@ pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<d
         .max_header_list_size(limits::OUTBOUND_HEAD_BYTES as u32)
         .handshake(TokioIo::new(stream));
     let (mut client, connection) = handshake.await.map_err(|error| failed(&error))?;
-    tokio::spawn(async move {
+    tasks::detached("proxy", async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection to a proxy failed");
         }
     });
-    let (up, mut waiting) = mpsc::channel::<Bytes>(PACKETS);
+    let (up, mut waiting) = mpsc::channel::<Bytes>(limits::EGRESS_PACKETS);
     let random = rand::random::<i64>() & i64::MAX;
     let dial = DialRequest { protocol: "tcp".to_owned(), address: address.to_owned(), random };
     up.send(Packet::framed(PacketType::DialRequest, Payload::DialRequest(dial)))
@@ -71,10 +66,10 @@ pub(super) async fn open(stream: Box<dyn Duplex>, address: &str) -> Result<Box<d
     }
     let mut packets = Packets { body: answer.into_body(), received: BytesMut::new() };
     let connection = dialled(&mut packets, random).await?;
-    let (near, far) = tokio::io::duplex(2 * DATA_BYTES);
+    let (near, far) = tokio::io::duplex(2 * limits::EGRESS_DATA_BYTES);
     let gone = CancellationToken::new();
     let carried = Carried { up, packets, connection, gone: gone.clone() };
-    tokio::spawn(async move {
+    tasks::detached("tunnel", async move {
         carry(far, carried).await;
         drop(over.drop_guard());
     });
@@ -162,7 +157,9 @@ impl Packets {
     async fn next(&mut self) -> Result<Option<Packet>, Error> {
         let failed = |why: &dyn std::fmt::Display| Error::Dial(format!("the call of the proxy failed: {why}"));
         loop {
-            if let Some(packet) = grpc::take(&mut self.received, PACKET_BYTES).map_err(|error| failed(&error))? {
+            if let Some(packet) =
+                grpc::take(&mut self.received, limits::EGRESS_PACKET_BYTES).map_err(|error| failed(&error))?
+            {
                 return Ok(Some(packet));
             }
             match self.body.frame().await {
@@ -211,7 +208,7 @@ async fn carry(far: DuplexStream, carried: Carried) {
 async fn send(reader: &mut ReadHalf<DuplexStream>, up: &mpsc::Sender<Bytes>, connection: i64) {
     let mut buffer = BytesMut::new();
     loop {
-        buffer.reserve(DATA_BYTES);
+        buffer.reserve(limits::EGRESS_DATA_BYTES);
         match reader.read_buf(&mut buffer).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {

@@ -9,6 +9,7 @@ use flotilla_proto::value::Value;
 use rand::Rng;
 
 use super::Owner;
+use crate::limits;
 use crate::registry::{Incoming, Registry, Target, WriteOptions, stored_value};
 use crate::request::Caller;
 use crate::rules::addresses::{self, Block};
@@ -24,8 +25,6 @@ pub(super) const ALLOCATOR: &str = "ipallocator.k8s.io";
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 /// The ServiceCIDR of the configured range; its families are those of the cluster.
 const DEFAULT_RANGE: &str = "kubernetes";
-/// How many ranges are considered.
-const RANGES_MAX: usize = 256;
 /// The field manager of the server's own writes of addresses.
 const MANAGER: &str = "kube-apiserver";
 
@@ -55,11 +54,11 @@ impl Registry {
             let chunk =
                 chunk.map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?;
             objects.extend(chunk);
-            if objects.len() >= RANGES_MAX {
+            if objects.len() >= limits::ADDRESS_RANGES_MAX {
                 break;
             }
         }
-        objects.truncate(RANGES_MAX);
+        objects.truncate(limits::ADDRESS_RANGES_MAX);
         let mut ranges = Ranges::default();
         for object in &objects {
             let Some(value) = skip_unreadable(stored_value(object)) else { continue };

@@ -25,6 +25,7 @@ use super::{Decide, Owner};
 use crate::limits;
 use crate::registry::{Registry, write_failed};
 use crate::status::{ApiError, ApiResult};
+use crate::tasks;
 
 /// The claims that this process knows.
 #[derive(Debug, Default)]
@@ -173,7 +174,7 @@ impl Drop for Claimed {
         let (store, claiming) = (self.store.clone(), Arc::clone(&self.claiming));
         claiming.sight.lock().end(self.id, Instant::now());
         let Ok(runtime) = Handle::try_current() else { return }; // no runtime: the process ends
-        runtime.spawn(async move {
+        tasks::detached_on(&runtime, "claims", async move {
             if let Err(error) = claiming.clear(&store).await {
                 let error = error.message;
                 tracing::warn!(error, "cannot remove claims of node ports; the next claim will remove them");

@@ -2,7 +2,7 @@ use flotilla_cluster::Options;
 
 use super::*;
 use crate::config::PortRange;
-use crate::kinds::core::service_allocation::{Allocations, Held};
+use crate::kinds::core::service::allocation::{Allocations, Held};
 use crate::scratch::Scratch;
 
 const RANGE: PortRange = PortRange { first: 30_000, last: 30_001 };

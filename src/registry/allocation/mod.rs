@@ -25,7 +25,7 @@ use self::claiming::Claimed;
 use self::ports::Reservation;
 use self::taker::{Taken, Taker};
 use super::{Registry, Target, WriteOptions, stored_value};
-use crate::kinds::core::service_allocation::{self, Held};
+use crate::kinds::core::service::allocation::{self as service_allocation, Held};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 

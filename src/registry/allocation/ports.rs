@@ -9,14 +9,12 @@ use rand::Rng;
 
 use super::claiming::Claiming;
 use crate::config::PortRange;
-use crate::kinds::core::service_allocation::{self, Refusal};
+use crate::kinds::core::service::allocation::{self as service_allocation, Refusal};
+use crate::limits;
 use crate::registry::stored_value;
 use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
-
-/// How many changes are read at a time.
-const CHUNK: usize = 512;
 
 /// The range of node ports, and which of them are taken. The index is derived from the table, so it is correct after a
 /// restart and on every replica.
@@ -98,7 +96,7 @@ impl NodePorts {
     pub(super) fn follow(&self, services: &Table) -> ApiResult<()> {
         let mut index = self.index.lock();
         while let Some(seen) = index.seen {
-            let Ok(changes) = services.changes(seen, CHUNK) else { break };
+            let Ok(changes) = services.changes(seen, limits::PORT_CHUNK_CHANGES) else { break };
             let Some(last) = changes.last() else { return Ok(()) };
             for change in &changes {
                 if let Some(previous) = change.previous() {

@@ -8,15 +8,13 @@ use flotilla_proto::value::Value;
 
 use super::Owner;
 use super::addresses::{ALLOCATOR, MANAGED_BY, belongs};
-use crate::kinds::core::service_allocation;
+use crate::kinds::core::service::allocation as service_allocation;
+use crate::limits;
 use crate::registry::{Registry, stored_value};
 use crate::rules::addresses;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
-
-/// How many objects are read at a time.
-const CHUNK: usize = 512;
 
 impl Registry {
     /// Frees addresses that no service has, and claims unclaimed addresses of services. Call this only before requests
@@ -175,7 +173,7 @@ fn chunk(table: &Table, after: &mut Option<Key>, out: &mut Vec<Arc<Object>>) -> 
     let mut more = true;
     while more && out.is_empty() {
         more = cursor
-            .read(CHUNK, out)
+            .read(limits::REPAIR_CHUNK_OBJECTS, out)
             .map_err(|error| ApiError::internal(format!("cannot read {}: {error:?}", table.id().as_str())))?;
     }
     *after = out.last().map(|object| object.key().clone());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::addresses::Ranges;
 use super::claiming::Claimed;
 use super::ports::Reservation;
-use crate::kinds::core::service_allocation::{Allocations, Held, Refusal};
+use crate::kinds::core::service::allocation::{Allocations, Held, Refusal};
 use crate::registry::Registry;
 use crate::served::Served;
 use crate::status::ApiResult;

@@ -15,6 +15,7 @@ use crate::limits;
 use crate::metrics::Metrics;
 use crate::outbound::{Outbound, Peer};
 use crate::status::{ApiError, ApiResult};
+use crate::tasks;
 use crate::webhooks::conversion::cache::{self, Key, Outcome, Turn};
 
 /// Calls conversion webhooks. It owns its parts, so that the task that calls may outlive the request.
@@ -59,7 +60,7 @@ impl Registry {
             let caller = WebhookCaller { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
             let (definition, to) = (Arc::clone(definition), to.to_owned());
             // Other requests may wait for this task, so it continues when the request that started it is cancelled.
-            tokio::spawn(async move {
+            tasks::detached("conversion", async move {
                 let keys: Vec<Key> = own.iter().map(|wanted| wanted.key).collect();
                 let converted = ask_in_parts(&caller, &definition, &to, own).await;
                 cache::answered(&keys);

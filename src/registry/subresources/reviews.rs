@@ -12,7 +12,7 @@ use crate::status::ApiError;
 
 /// Answers a `SelfSubjectReview`.
 pub(super) fn own_user(mut call: Call<'_>) -> Pending<'_, Acted> {
-    review::self_subject_review(&call.caller.user, &now().to_string(), &mut call.body);
+    review::self_subject_review(call.caller.identity.user(), &now().to_string(), &mut call.body);
     answered(Ok(()), call)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
             owner = authenticator.ask_for(token.as_bytes(), &audiences, refused).await;
         }
         review::token_review(&owner, &mut call.body);
-        call.caller.warnings.extend(owner.ok().and_then(|owner| owner.warning).map(str::to_owned));
+        call.caller.notices.warnings.extend(owner.ok().and_then(|owner| owner.warning).map(str::to_owned));
         Ok(Acted::Document(call.body))
     })
 }
@@ -47,7 +47,7 @@ pub(super) fn access(call: Call<'_>) -> Pending<'_, Acted> {
 /// Answers a `SelfSubjectAccessReview`.
 pub(super) fn own_access(call: Call<'_>) -> Pending<'_, Acted> {
     Box::pin(async move {
-        let user = Arc::clone(&call.caller.user);
+        let user = Arc::clone(call.caller.identity.user());
         reviewed(AccessReview::Own(&user), call).await
     })
 }
@@ -68,7 +68,7 @@ pub(super) fn own_rules(mut call: Call<'_>) -> Pending<'_, Acted> {
         return answered(Err(ApiError::bad_request("no namespace on request")), call);
     }
     let namespace = call.body.str_at(&["spec", "namespace"]).to_owned();
-    let status = review::permissions(&call.registry.authorizer.permissions(&call.caller.user, &namespace));
+    let status = review::permissions(&call.registry.authorizer.permissions(call.caller.identity.user(), &namespace));
     call.body.set_at(&["metadata"], Value::object());
     call.body.set_at(&["spec"], Value::object());
     call.body.set_at(&["status"], status);

@@ -37,8 +37,8 @@ pub(super) fn issue(call: Call<'_>) -> Pending<'_, Acted> {
         let objects = StoreObjects::new(&registry.store);
         let audiences = tokens.authenticator.audiences();
         let fulfilled = fulfil(tokens.issuer, &objects, audiences, &account, &mut body, wall_clock::now())?;
-        caller.warnings.extend(fulfilled.warning);
-        caller.annotations.push((ISSUED.to_owned(), fulfilled.credential_id));
+        caller.notices.warnings.extend(fulfilled.warning);
+        caller.notices.annotations.push((ISSUED.to_owned(), fulfilled.credential_id));
         Ok(Acted::Document(body))
     })
 }

@@ -3,19 +3,8 @@
 mod scalar;
 
 use crate::complaints::Complaints;
+use crate::limits::{JSON_DEPTH_MAX, JSON_NESTING_MAX, JSON_READ_DEPTH_MAX};
 use crate::value::{Hole, Map, Str, Value};
-
-/// How deep objects and lists of a body may nest, since trees are walked by recursion.
-pub const DEPTH_MAX: usize = 512;
-
-/// How deep objects and lists may nest in a text that was made from objects: the record of who owns a field lies
-/// slightly deeper than the field, and an object in a list or an event lies deeper than alone. Everything that was
-/// written can be read.
-pub const READ_DEPTH_MAX: usize = DEPTH_MAX + 128;
-
-/// How deep objects and lists of a text may nest before it is refused, as in Go's `encoding/json`. Values deeper than
-/// [`DEPTH_MAX`] are checked, but not kept.
-pub const NESTING_MAX: usize = 10_000;
 
 /// Why a text is not JSON, in the words of Go's `encoding/json`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +22,7 @@ pub enum Error {
         /// Byte offset of the character.
         offset: usize,
     },
-    /// More than [`NESTING_MAX`] open containers, or more than can be kept where everything must be kept.
+    /// More than [`JSON_NESTING_MAX`] open containers, or more than can be kept where everything must be kept.
     #[error("exceeded max depth")]
     TooDeep,
     /// A number that does not fit into 64 bits, where everything must be kept.
@@ -108,13 +97,13 @@ impl Parsed {
 /// # Errors
 /// [`Error::TooDeep`] or [`Error::Number`] when not all of it can be kept.
 pub fn parse(text: &[u8]) -> Result<Value, Error> {
-    run(text, READ_DEPTH_MAX)?.whole()
+    run(text, JSON_READ_DEPTH_MAX)?.whole()
 }
 
 /// Parses one JSON text of a client, and reports repeated keys and values that were not kept. Numbers keep the form in
 /// which they are written in the text.
 pub fn parse_tracking(text: &[u8]) -> Result<Parsed, Error> {
-    run(text, DEPTH_MAX)
+    run(text, JSON_DEPTH_MAX)
 }
 
 fn run(text: &[u8], depth_max: usize) -> Result<Parsed, Error> {
@@ -226,7 +215,7 @@ impl<'a> Parser<'a> {
     }
 
     fn push(&mut self, open: Open) -> Result<(), Error> {
-        if self.open.len() >= NESTING_MAX {
+        if self.open.len() >= JSON_NESTING_MAX {
             return Err(Error::TooDeep);
         }
         self.open.push(open);

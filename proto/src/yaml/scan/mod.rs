@@ -10,10 +10,7 @@ use std::collections::{HashMap, VecDeque};
 
 use cursor::Cursor;
 
-/// The number of characters that a key without `?` may have.
-const KEY_CHARACTERS: usize = 1024;
-/// How deep collections may nest, as in go-yaml.
-const NESTING_MAX: usize = 10_000;
+use crate::limits::{YAML_KEY_CHARACTERS_MAX, YAML_NESTING_MAX};
 
 /// Why a text is not YAML, in the words of go-yaml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +146,7 @@ impl<'t> Scanner<'t> {
         if !is_possible {
             return Ok(false);
         }
-        if line < self.cursor.line || index + KEY_CHARACTERS < self.cursor.index {
+        if line < self.cursor.line || index + YAML_KEY_CHARACTERS_MAX < self.cursor.index {
             if is_required {
                 return Err(self.fault("could not find expected ':'"));
             }
@@ -195,7 +192,7 @@ impl<'t> Scanner<'t> {
         }
         self.indents.push(self.indent);
         self.indent = column;
-        if self.indents.len() > NESTING_MAX {
+        if self.indents.len() > YAML_NESTING_MAX {
             return Err(self.fault("exceeded max depth of 10000"));
         }
         let token = Token { kind, line };
@@ -320,7 +317,7 @@ impl<'t> Scanner<'t> {
         self.save_key()?;
         let token = self.taken + self.tokens.len();
         self.keys.push(SimpleKey { token, ..SimpleKey::default() });
-        if self.keys.len() > NESTING_MAX {
+        if self.keys.len() > YAML_NESTING_MAX {
             return Err(self.fault("exceeded max depth of 10000"));
         }
         self.key_allowed = true;

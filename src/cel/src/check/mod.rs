@@ -12,40 +12,11 @@ pub use literals::{check_formats, check_literals};
 pub use unify::instantiate;
 
 use crate::environment::{Environment, OverloadDecl};
-use crate::error::Outcome;
 use crate::source::{Issues, Source};
 use crate::stack::with_room;
 use crate::syntax::{Ast, Expr, ExprId, ExprKind, parse};
 use crate::types::Type;
 use crate::value::Value;
-
-/// A source of object types with declared fields.
-pub trait Provider: std::fmt::Debug + Send + Sync {
-    /// Returns whether there is an object type of this name.
-    fn has_object(&self, name: &str) -> bool;
-
-    /// Returns the type of a field of an object type, by the field's name in expressions.
-    fn field(&self, object: &str, field: &str) -> Option<Type>;
-
-    /// Converts a map of fields to an object that an expression constructs. By default returns the map itself.
-    fn make<'a>(&self, _object: &str, fields: Value<'a>) -> Outcome<Value<'a>> {
-        Ok(fields)
-    }
-}
-
-/// A provider without object types.
-#[derive(Debug)]
-pub struct NoObjects;
-
-impl Provider for NoObjects {
-    fn has_object(&self, _: &str) -> bool {
-        false
-    }
-
-    fn field(&self, _: &str, _: &str) -> Option<Type> {
-        None
-    }
-}
 
 /// The meaning of a name.
 #[derive(Clone, Debug)]
@@ -67,8 +38,8 @@ pub struct Checked {
 
 impl Checked {
     /// Parses the text of an expression, checks it against the declarations of an environment, and checks its literals.
-    /// [`crate::cost::estimate`] then estimates its cost, and [`Program::new`](crate::eval::Program::new) compiles it
-    /// for evaluation.
+    /// [`crate::estimate::estimate`] then estimates its cost, and [`Program::new`](crate::eval::Program::new) compiles
+    /// it for evaluation.
     ///
     /// # Errors
     /// The error, formatted as cel-go does: each issue with its position, its line and a mark below.

@@ -1,15 +1,14 @@
-//! The cost of expressions: an estimate at compilation, and the actual cost counted at evaluation.
+//! The cost of calls: its estimate at compilation, and the actual cost counted at evaluation.
 //!
-//! Both follow the formulas of Kubernetes and cel-go, since they decide which rules are accepted.
+//! [`crate::estimate`] estimates whole expressions. Both costs follow the formulas of Kubernetes and cel-go, since they
+//! decide which rules are accepted.
 
-mod estimate;
 mod node;
 mod range;
 mod rules;
 
 use crate::value::Value;
 
-pub use estimate::estimate;
 pub use node::{NoSizes, Node, SizeSource, VariableStep};
 pub use range::{CallEstimate, CostRange, SizeRange};
 pub use rules::*;

@@ -1,13 +1,14 @@
 //! Environments: the functions, variables, object types and syntax that expressions may use.
 
 mod base;
+mod provider;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use base::Base;
+pub use provider::{NoObjects, Provider};
 
-use crate::check::{NoObjects, Provider};
 use crate::functions::{Library, Overload};
 use crate::types::{Parameters, Signature, Type};
 use crate::value::Value;

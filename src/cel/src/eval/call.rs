@@ -5,6 +5,7 @@ use super::{Bindings, is_final};
 use crate::environment::OverloadDecl;
 use crate::error::{Error, Outcome};
 use crate::functions::{self, Overload};
+use crate::limits::SHOWN_VALUE_BYTES_MAX;
 use crate::number::shortest;
 use crate::plan::PlannedCall;
 use crate::types::Type;
@@ -197,9 +198,6 @@ pub(crate) fn is_map_key(value: &Value<'_>) -> bool {
     !matches!(value, Value::Bytes(_))
 }
 
-/// Bytes of a value after which errors show no more of it.
-const SHOWN_BYTES: usize = 64 << 10;
-
 /// Formats a value for errors, up to a bound: very many places may share its parts, so that its full text can be huge.
 pub(super) fn shown(value: &Value<'_>) -> String {
     let mut text = String::new();
@@ -208,7 +206,7 @@ pub(super) fn shown(value: &Value<'_>) -> String {
 }
 
 fn show(value: &Value<'_>, out: &mut String) {
-    if out.len() > SHOWN_BYTES {
+    if out.len() > SHOWN_VALUE_BYTES_MAX {
         return;
     }
     match value {
@@ -232,7 +230,7 @@ fn show(value: &Value<'_>, out: &mut String) {
         Value::List(list) => {
             out.push('[');
             for (at, item) in list.iter().enumerate() {
-                if out.len() > SHOWN_BYTES {
+                if out.len() > SHOWN_VALUE_BYTES_MAX {
                     break;
                 }
                 out.push_str(if at > 0 { ", " } else { "" });
@@ -243,7 +241,7 @@ fn show(value: &Value<'_>, out: &mut String) {
         Value::Map(map) => {
             out.push('{');
             for (at, (key, value)) in map.iter().enumerate() {
-                if out.len() > SHOWN_BYTES {
+                if out.len() > SHOWN_VALUE_BYTES_MAX {
                     break;
                 }
                 out.push_str(if at > 0 { ", " } else { "" });

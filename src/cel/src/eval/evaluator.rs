@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::call::{entry_error, item_error, range_error};
 use super::{Bindings, is_final};
-use crate::check::Provider;
 use crate::cost::{self, LIST, MAP, OBJECT};
+use crate::environment::Provider;
 use crate::error::{Error, Outcome};
 use crate::plan::{Gather, Item, Loop, Plan};
 use crate::value::{Entries, List, Map, Text, Value, equal};

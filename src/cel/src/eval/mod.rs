@@ -6,8 +6,8 @@ mod path;
 
 use std::sync::Arc;
 
-use crate::check::{Checked, NoObjects, Provider};
-use crate::environment::Environment;
+use crate::check::Checked;
+use crate::environment::{Environment, NoObjects, Provider};
 use crate::error::{Error, Outcome};
 use crate::plan::{self, Plan};
 use crate::stack::with_room;

@@ -4,6 +4,7 @@ use super::table::{overload, unfit};
 use crate::cost::{CallEstimate, Cost, CostRange, LIST, Node, Nodes, SizeRange, TEXT, size_of};
 use crate::error::{Error, Outcome};
 use crate::functions::{Function, Library, Since};
+use crate::limits::RANGE_ITEMS_MAX;
 use crate::value::{List, Value, compare, equal};
 
 /// The overloads for lists of everything that has an order.
@@ -61,9 +62,6 @@ pub static LIBRARY: Library = Library {
         },
     ],
 };
-
-/// Most items of a range, which costs one for each.
-const RANGE_ITEMS: i64 = 1_000_000;
 
 const SLICED: Cost = Cost { estimate: slice_estimate, actual: |_, made| made_of(1.0, size_of(made)), by_name: false };
 const FLATTENED: Cost = Cost { estimate: flatten_estimate, actual: flatten_actual, by_name: false };
@@ -226,7 +224,7 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<Value<'a>> {
 fn range<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match arguments {
         // Its cost exceeds every limit, so the error comes before the list is created.
-        [Value::Int(count)] if *count > RANGE_ITEMS => Err(Error::CostLimit),
+        [Value::Int(count)] if *count > RANGE_ITEMS_MAX => Err(Error::CostLimit),
         [Value::Int(count)] => Ok(Value::list((0..*count).map(Value::Int).collect())),
         _ => unfit(),
     }

@@ -3,6 +3,7 @@
 use crate::cost::Cost;
 use crate::error::{Error, Outcome};
 use crate::functions::{Call, Native, Overload};
+use crate::limits::MADE_TEXT_BYTES_MAX;
 use crate::value::Value;
 
 /// Returns an overload that a function of its arguments implements.
@@ -20,11 +21,7 @@ pub(super) fn strings<'a, T: Into<std::sync::Arc<str>>>(texts: impl IntoIterator
     Value::list(texts.into_iter().map(Value::string).collect())
 }
 
-/// Most bytes of a text that a function creates. Costs count the bytes that a function reads, so they do not bound its
-/// result.
-const MADE_BYTES: usize = 64 << 20;
-
 /// Returns an error if a text of this many bytes would be too long.
 pub(super) fn bounded(bytes: usize) -> Outcome<()> {
-    if bytes > MADE_BYTES { Err(Error::CostLimit) } else { Ok(()) }
+    if bytes > MADE_TEXT_BYTES_MAX { Err(Error::CostLimit) } else { Ok(()) }
 }

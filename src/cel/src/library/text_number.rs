@@ -1,5 +1,7 @@
 //! Formats numbers for `format`: in English, as the reference's locale does.
 
+use crate::limits::COLUMN_WIDTH_MAX;
+
 /// Returns a number with a sign in digits of another base.
 pub fn in_digits(number: i64, digits: impl Fn(u64) -> String) -> String {
     let sign = if number < 0 { "-" } else { "" };
@@ -47,13 +49,10 @@ pub fn fixed(number: f64, digits: usize) -> String {
     grouped
 }
 
-/// Widest column.
-const WIDTH_MAX: usize = 1_000_000;
-
 /// Formats as `1.234568×10⁰⁶`, right-aligned in a column.
 pub fn scientific(number: f64, width: usize) -> String {
     let text = special(number).map_or_else(|| with_power(unsigned_zero(number)), str::to_owned);
-    let missing = width.min(WIDTH_MAX).saturating_sub(text.chars().count());
+    let missing = width.min(COLUMN_WIDTH_MAX).saturating_sub(text.chars().count());
     format!("{}{text}", " ".repeat(missing))
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::declared::{Declared, Objects, Sizes};
 use super::field_path;
 use super::structural::{Rule, Schema};
-use crate::check::{Checked, Provider};
-use crate::cost::estimate;
-use crate::environment::Environment;
+use crate::check::Checked;
+use crate::environment::{Environment, Provider};
+use crate::estimate::estimate;
 use crate::eval::Program;
 use crate::types::Type;
 

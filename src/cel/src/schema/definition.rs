@@ -6,9 +6,10 @@ use flotilla_golang::strconv::quote;
 
 use super::compiled::{Compiled, MINOR, MinorOf, compile};
 use super::declared::Declared;
-use super::limits::{RULE_COST, SCHEMA_COST, Total, VIOLATION_BYTES, complaint};
+use super::limits::{RULE_COST, SCHEMA_COST, Total, complaint};
 use super::structural::{Rule, Schema};
 use super::violation::{Violation, ViolationKind};
+use crate::limits::VIOLATIONS_BYTES_MAX;
 use crate::value::escape;
 
 const NOT_EMPTY: &str = "must be non-empty if specified";
@@ -124,7 +125,7 @@ struct Enclosing {
 struct DefinitionWalk<'a> {
     judgement: Judgement<'a>,
     total: Total,
-    /// The errors, as long as they fit into [`VIOLATION_BYTES`].
+    /// The errors, as long as they fit into [`VIOLATIONS_BYTES_MAX`].
     found: Vec<Violation>,
     bytes: usize,
 }
@@ -189,7 +190,7 @@ impl DefinitionWalk<'_> {
     }
 
     fn tell(&mut self, violation: Violation) {
-        if self.bytes < VIOLATION_BYTES {
+        if self.bytes < VIOLATIONS_BYTES_MAX {
             self.bytes += violation.bytes();
             self.found.push(violation);
         }

@@ -1,10 +1,10 @@
 //! What a walk over an object finds: the violations of rules, within their bounds.
 
-use super::limits::VIOLATION_BYTES;
 use super::violation::Violation;
+use crate::limits::VIOLATIONS_BYTES_MAX;
 
-/// The result of a walk. Errors and warnings are bounded by [`VIOLATION_BYTES`] each: one rule may be broken by very
-/// many values, each with a message of kilobytes.
+/// The result of a walk. Errors and warnings are bounded by [`VIOLATIONS_BYTES_MAX`] each: one rule may be broken by
+/// very many values, each with a message of kilobytes.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The errors.
@@ -27,12 +27,12 @@ impl Findings {
     pub(super) fn error(&mut self, violation: Violation) -> Result<(), Stopped> {
         self.error_bytes += violation.bytes();
         self.errors.push(violation);
-        if self.error_bytes < VIOLATION_BYTES { Ok(()) } else { Err(Stopped) }
+        if self.error_bytes < VIOLATIONS_BYTES_MAX { Ok(()) } else { Err(Stopped) }
     }
 
     /// Adds a warning.
     pub(super) fn warn(&mut self, violation: Violation) {
-        if self.warning_bytes < VIOLATION_BYTES {
+        if self.warning_bytes < VIOLATIONS_BYTES_MAX {
             self.warning_bytes += violation.bytes();
             self.warnings.push(violation);
         }

@@ -8,11 +8,6 @@ pub const SCHEMA_COST: u64 = 100_000_000;
 pub const CALL_COST: u64 = 1_000_000;
 /// Largest actual cost of all evaluations for one object.
 pub const OBJECT_COST: u64 = 10_000_000;
-/// Most bytes of a message that an expression computes.
-pub const MESSAGE_BYTES: usize = 5 * 1024;
-/// Most bytes of memory for the errors about one object, and likewise for its warnings. Only the last one may go beyond
-/// this.
-pub const VIOLATION_BYTES: usize = 1 << 20;
 /// How many of the costliest rules the error about the total cost names.
 const MOST_EXPENSIVE: usize = 4;
 

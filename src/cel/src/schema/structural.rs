@@ -3,8 +3,7 @@
 
 use flotilla_proto::value::{Map, Value};
 
-/// Most levels of a schema that are read.
-const DEPTH_MAX: usize = 256;
+use crate::limits::SCHEMA_DEPTH_MAX;
 
 /// The schema of one value.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +114,7 @@ impl Schema {
 }
 
 fn read(schema: &Value, depth: usize) -> Schema {
-    if schema.as_object().is_none() || depth > DEPTH_MAX {
+    if schema.as_object().is_none() || depth > SCHEMA_DEPTH_MAX {
         return Schema::default();
     }
     let (flag, count) = (|key: &str| schema.is_true_at(&[key]), |key: &str| schema.int_at(&[key]));

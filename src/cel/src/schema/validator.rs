@@ -11,12 +11,13 @@ use super::compiled::{Compiled, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
 use super::findings::{Findings, Stopped};
-use super::limits::{CALL_COST, MESSAGE_BYTES};
+use super::limits::CALL_COST;
 use super::structural::Schema;
 use super::variables::Variables;
 use super::violation::{Violation, ViolationKind, shown};
 use crate::error::Error;
 use crate::eval::Program;
+use crate::limits::RULE_MESSAGE_BYTES_MAX;
 use crate::value::{Shape, Value, escape};
 
 const NO_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -365,6 +366,6 @@ fn message(
     *remaining = left;
     let Ok(Value::String(text)) = evaluation.outcome else { return Ok(None) };
     let text = text.trim();
-    let can_be_told = !text.is_empty() && text.len() <= MESSAGE_BYTES && !text.contains('\n');
+    let can_be_told = !text.is_empty() && text.len() <= RULE_MESSAGE_BYTES_MAX && !text.contains('\n');
     Ok(can_be_told.then(|| text.to_owned()))
 }

@@ -10,8 +10,9 @@ use super::machine::Halt;
 use super::macros::{Expanded, Macros};
 use super::tree::{Child, NodeId, Tree};
 use crate::source::{Issues, TextPosition};
-use crate::syntax::{Dialect, RESERVED};
+use crate::syntax::Dialect;
 use crate::value::Value;
+use crate::value::escape::RESERVED;
 
 /// Builds the syntax tree.
 pub(super) struct Builder<'t, 'a> {

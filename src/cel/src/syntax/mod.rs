@@ -22,31 +22,6 @@ use crate::source::{Issues, Source, TextPosition};
 use build::Builder;
 use machine::{Halt, Machine};
 
-/// Reserved words, which cannot be names of variables, functions or fields.
-pub(crate) const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
-
 /// The supported parts of CEL's syntax.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)]

@@ -44,7 +44,7 @@ pub enum Type {
     Param(Arc<str>),
     /// A value of an extension, known by its name, as `optional_type(T)` and `net.IP`.
     Opaque(Arc<Named>),
-    /// An object with declared fields, known by its name to a [`crate::check::Provider`]; also extensions that
+    /// An object with declared fields, known by its name to a [`crate::environment::Provider`]; also extensions that
     /// upstream declares so, as `kubernetes.Quantity`.
     Object(Arc<str>),
     /// A primitive that may be null: `wrapper(int)`.

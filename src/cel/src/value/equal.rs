@@ -5,15 +5,12 @@ use flotilla_proto::structural::ListType;
 use super::shape::ShapeKind;
 use super::{List, Map, Value, compare};
 use crate::error::{Error, Outcome};
-
-/// Most pairs of values that one comparison visits. Very many places of one value may share its parts, so that a walk
-/// can take exponentially many steps; trees of objects have fewer nodes than this.
-const PAIRS_MAX: u32 = 4_000_000;
+use crate::limits::COMPARED_PAIRS_MAX;
 
 /// Returns whether two values are equal, as `==` defines it: of different types, only numbers can be equal.
 /// `Err` if a list or an object of a schema is compared with a value of another kind, or there is too much to compare.
 pub fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
-    Comparison { left: PAIRS_MAX }.values(a, b)
+    Comparison { left: COMPARED_PAIRS_MAX }.values(a, b)
 }
 
 /// A comparison of two values.

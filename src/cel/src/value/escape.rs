@@ -2,7 +2,30 @@
 
 use std::borrow::Cow;
 
-use crate::syntax::RESERVED;
+/// Reserved words, which cannot be names of variables, functions or fields.
+pub(crate) const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
 
 /// Replacements of characters that names of fields cannot have.
 const SIGNS: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];

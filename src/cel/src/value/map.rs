@@ -13,9 +13,7 @@ use super::shape::{Shape, ShapeKind};
 use super::tree::{plain, shaped};
 use super::{Text, Tree, Value};
 use crate::error::{Error, Outcome};
-
-/// Above this many entries a created map has an index of its keys.
-const SCANNED_MAX: usize = 8;
+use crate::limits::SCANNED_ENTRIES_MAX;
 
 /// A map from a tree, or one that an expression created.
 #[derive(Clone, Debug)]
@@ -30,7 +28,7 @@ pub enum Map<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Entries<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
-    /// Positions of the keys, once there are more than [`SCANNED_MAX`].
+    /// Positions of the keys, once there are more than [`SCANNED_ENTRIES_MAX`].
     index: HashMap<Key<'a>, usize>,
     /// The type of the object that this is. `None` for a map.
     object: Option<Arc<str>>,
@@ -135,7 +133,7 @@ impl<'a> Entries<'a> {
     }
 
     fn position(&self, key: &Key<'_>) -> Option<usize> {
-        if self.entries.len() > SCANNED_MAX {
+        if self.entries.len() > SCANNED_ENTRIES_MAX {
             return self.index.get(key).copied();
         }
         self.entries.iter().position(|(each, _)| Key::of(each) == *key)
@@ -163,8 +161,8 @@ impl<'a> Entries<'a> {
         }
         self.entries.push((key, value));
         match self.entries.len() {
-            len if len <= SCANNED_MAX => {}
-            len if len == SCANNED_MAX + 1 => {
+            len if len <= SCANNED_ENTRIES_MAX => {}
+            len if len == SCANNED_ENTRIES_MAX + 1 => {
                 self.index = self.entries.iter().enumerate().map(|(at, (key, _))| (Key::of(key), at)).collect();
             }
             len => {
@@ -179,7 +177,7 @@ impl<'a> Entries<'a> {
     pub fn remove(&mut self, key: &Value<'_>) {
         let Some(at) = self.position(&Key::of(key)) else { return };
         self.entries.remove(at);
-        self.index = if self.entries.len() > SCANNED_MAX {
+        self.index = if self.entries.len() > SCANNED_ENTRIES_MAX {
             self.entries.iter().enumerate().map(|(at, (key, _))| (Key::of(key), at)).collect()
         } else {
             HashMap::new()

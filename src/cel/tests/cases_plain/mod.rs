@@ -3,8 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flotilla_cel::check::Checked;
-use flotilla_cel::cost::{NoSizes, estimate};
+use flotilla_cel::cost::NoSizes;
 use flotilla_cel::environment::Environment;
+use flotilla_cel::estimate::estimate;
 use flotilla_cel::eval::Program;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::{Duration, Timestamp, Value};

@@ -13,6 +13,7 @@ use flotilla_cel::with_room;
 use super::compile::{Compiled, Fault, Variable};
 use super::environment::{Name, VARIABLES};
 use crate::field::quote;
+use crate::limits::VARIABLE_LEVELS;
 
 /// The cost limit of one evaluation.
 const CALL: u64 = 1_000_000;
@@ -20,8 +21,6 @@ const CALL: u64 = 1_000_000;
 pub const BUDGET: u64 = 10_000_000;
 /// The cost limit of all match conditions together.
 pub const MATCH_BUDGET: u64 = 2_500_000;
-/// How many levels variables may depend on each other.
-const VARIABLES_DEEP: u32 = 100;
 /// The message for a budget that is spent.
 pub const OUT_OF_BUDGET: &str = "validation failed due to running out of cost budget, no further validation rules \
     will be run";
@@ -122,7 +121,7 @@ impl<'a> Activation<'a> {
         let failed = |error: &dyn std::fmt::Display| {
             Error::new(format!("composited variable {name} fails to evaluate: {error}"))
         };
-        if self.deep.get() == VARIABLES_DEEP {
+        if self.deep.get() == VARIABLE_LEVELS {
             return Err(failed(&"variables depend on each other too deeply"));
         }
         self.deep.set(self.deep.get() + 1);

@@ -5,6 +5,7 @@ use flotilla_cel::eval::Program;
 use flotilla_cel::types::Type;
 
 use super::environment::{Declared, JSON_PATCH, Name, OBJECT, OptionalNames, VariableTypes, environment};
+use crate::limits::VARIABLE_TYPE_LEVELS;
 
 /// The type that an expression must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl Compiler {
 
     /// Declares a variable for expressions compiled later.
     pub fn declare(&mut self, name: &str, of: &Type) {
-        self.declared.variables.get_or_insert_default().declare(name, known(of, TYPE_LEVELS));
+        self.declared.variables.get_or_insert_default().declare(name, known(of, VARIABLE_TYPE_LEVELS));
     }
 
     fn compile_typed(&self, text: &str, wanted: Wanted, sees: OptionalNames) -> Result<(Compiled, Type), Fault> {
@@ -148,9 +149,6 @@ impl Compiler {
         Ok((Compiled { text: text.to_owned(), program, names }, checked.output().clone()))
     }
 }
-
-/// How deep the type of a variable may nest. Variables can build on each other, and types are walked by recursion.
-const TYPE_LEVELS: usize = 64;
 
 /// Returns the type under which a variable is declared: plain types, and lists and maps of them. Everything else is
 /// `Dyn`, and so are types that nest too deep.

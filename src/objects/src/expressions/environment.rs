@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use flotilla_cel::check::Provider;
-use flotilla_cel::environment::Environment;
+use flotilla_cel::environment::{Environment, Provider};
 use flotilla_cel::error::{Error, Outcome};
 use flotilla_cel::library::json_patch;
 use flotilla_cel::types::Type;

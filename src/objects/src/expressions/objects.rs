@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD;
 use flotilla_cel::library::standard::duration_text;
 use flotilla_cel::value::{Map, Tree, Value};
 use flotilla_cel::with_room;
-use flotilla_proto::json::DEPTH_MAX;
 use flotilla_proto::value::{Float, Map as Members};
 
 use crate::field::quote;
 use crate::limits;
+use flotilla_proto::limits::JSON_DEPTH_MAX;
 
 /// Integers above this become text in JSON, since readers may not represent such numbers exactly.
 const EXACT_MAX: u64 = 1 << 53;
@@ -38,7 +38,7 @@ struct Room {
 impl Room {
     /// Returns the bounds of an object in a body.
     const fn new() -> Self {
-        Self { bytes: limits::BODY_BYTES, levels: DEPTH_MAX }
+        Self { bytes: limits::BODY_BYTES, levels: JSON_DEPTH_MAX }
     }
 
     /// Subtracts the size of a value, without the values in it.
@@ -51,7 +51,7 @@ impl Room {
     /// Runs some work one level deeper.
     fn below<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         let left = self.levels.checked_sub(1);
-        self.levels = left.ok_or_else(|| format!("what it makes nests more than {DEPTH_MAX} levels deep"))?;
+        self.levels = left.ok_or_else(|| format!("what it makes nests more than {JSON_DEPTH_MAX} levels deep"))?;
         let done = work(self);
         self.levels += 1;
         done
@@ -194,10 +194,10 @@ mod tests {
     #[test]
     fn results_that_are_too_deep_or_too_large_are_refused() {
         let nested = |levels: usize| (0..levels).fold(Value::Int(1), |value, _| Value::list(vec![value]));
-        assert!(tree(&nested(DEPTH_MAX), false).is_ok());
-        let why = tree(&nested(DEPTH_MAX + 1), false).unwrap_err();
+        assert!(tree(&nested(JSON_DEPTH_MAX), false).is_ok());
+        let why = tree(&nested(JSON_DEPTH_MAX + 1), false).unwrap_err();
         assert_eq!(why, "what it makes nests more than 512 levels deep");
-        assert_eq!(misnamed(&nested(DEPTH_MAX + 1)).unwrap_err(), why);
+        assert_eq!(misnamed(&nested(JSON_DEPTH_MAX + 1)).unwrap_err(), why);
         // Each level occurs twice in the level around it.
         let doubled = (0..60).fold(Value::Int(1), |value, _| Value::list(vec![value.clone(), value]));
         let why = tree(&doubled, false).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flotilla_cel::check::Provider;
+use flotilla_cel::environment::Provider;
 use flotilla_cel::types::Type;
 use flotilla_cel::value::escape;
 use flotilla_proto::schema::{self, Kind, Ref, Shape};

@@ -30,7 +30,7 @@ mod form;
 mod merge;
 mod owned;
 mod prune;
-mod reset;
+pub mod reset;
 pub mod scale;
 mod set;
 mod update;
@@ -44,7 +44,6 @@ use crate::status::{ApiError, ApiResult};
 pub use apply::{Applied, apply};
 pub use configure::configured;
 pub use entries::UPDATERS_MAX;
-pub use reset::{custom_reset_fields, reset_fields};
 pub use update::{restore_times, untracks, update, validate};
 
 /// The resource to write, in the version of the request.
@@ -60,7 +59,7 @@ pub struct ManagedResource<'a> {
     pub kind: &'a str,
     /// Whether stored objects always fit the type. Custom resources may have been written under another schema.
     pub fixed: bool,
-    /// Fields that this endpoint does not write, with everything below them; see [`reset_fields`].
+    /// Fields that this endpoint does not write, with everything below them; the kind's strategy names them.
     pub reset: &'a [&'a [&'a str]],
     /// The other versions of the kind.
     pub versions: &'a dyn Versions,

@@ -1,5 +1,7 @@
 //! The rules of each kind: defaults, preparation, validation. Each API group has a folder, and each kind a file with
 //! small pure functions and a static [`Strategy`] that names them; rules that many kinds share are in [`crate::rules`].
+//! The strategy also names the kind's printer, its conversions and its protection; `docs/decisions/strategies.md` says
+//! what is elsewhere.
 //!
 //! Types, merge rules and encodings are not here: they follow from the catalogue.
 
@@ -11,7 +13,6 @@ mod apps;
 mod autoscaling;
 mod batch;
 pub mod certificates;
-pub mod conversion;
 mod coordination;
 pub mod core;
 mod discovery;
@@ -57,5 +58,9 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
     strategy.unwrap_or(&Strategy::DEFAULT)
 }
 
+#[cfg(test)]
+mod printing_tests;
+#[cfg(test)]
+mod strategy_tests;
 #[cfg(test)]
 mod workload_tests;

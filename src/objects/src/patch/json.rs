@@ -1,6 +1,6 @@
 //! JSON Patch (RFC 6902), as lenient as the reference: `replace` and `test` accept an absent member.
 
-use flotilla_proto::json::{DEPTH_MAX, members_of_items, parse_tracking, to_vec};
+use flotilla_proto::json::{members_of_items, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
 
 use super::pointer::Failed::{self, DoesNotApply};
@@ -9,6 +9,7 @@ use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
+use flotilla_proto::limits::JSON_DEPTH_MAX;
 
 /// The operations of a patch, in order.
 #[derive(Debug, Clone)]
@@ -280,7 +281,7 @@ fn test(document: &mut Value, path: &str, value: Option<&Value>) -> PatchResult<
 /// recursion.
 fn check_depth(path: &str, value: &Value, cost: &mut PatchCost) -> PatchResult<()> {
     let above = path.bytes().filter(|&b| b == b'/').count();
-    if above + depth(value, cost)? > DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
+    if above + depth(value, cost)? > JSON_DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
 }
 
 fn depth(value: &Value, cost: &mut PatchCost) -> PatchResult<usize> {

@@ -4,6 +4,10 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
 use super::cell;
+use super::table::Printer;
+
+/// The printer of kinds that show only name and time of creation.
+pub const PLAIN: Printer = Printer { null_when_empty: true, ..Printer::of(name_and_creation) };
 
 /// Name and age, which is all that several kinds show.
 pub fn name_and_age(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {

@@ -1,35 +1,34 @@
 //! The Table representation: columns and cells of every kind.
 //!
-//! [`registry::printer`] returns the printer of a built-in resource, [`table::Table`] writes tables with it. The
-//! columns are in the catalogue (`schema::Resource::columns`); the modules here compute the cells, one file per group
-//! of related kinds. Custom resources have their own columns: [`custom::CustomTable`].
+//! The strategy of a kind names its printer, and [`table::Table`] writes tables with that. The columns are in the
+//! catalogue (`schema::Resource::columns`); the modules here compute the cells, one file per group of related kinds.
+//! Custom resources have their own columns: [`custom::CustomTable`].
 
+pub mod access;
+pub mod admission;
 pub mod age;
-pub mod custom;
-pub mod jsonpath;
-pub mod registry;
-pub mod table;
-
-mod access;
-mod admission;
-mod autoscalers;
+pub mod autoscalers;
 mod cell;
-mod config;
-mod devices;
-mod events;
-mod flow;
-mod jobs;
-mod networking;
-mod nodes;
-mod pods;
+pub mod config;
+pub mod custom;
+pub mod devices;
+pub mod events;
+pub mod flow;
+pub mod jobs;
+pub mod jsonpath;
+pub mod networking;
+pub mod nodes;
+pub mod pods;
+mod scale;
 pub mod selector;
-mod services;
-mod storage;
-mod workloads;
+pub mod services;
+pub mod storage;
+pub mod table;
+pub mod workloads;
 
-pub use config::name_and_creation;
+pub use config::{PLAIN, name_and_creation};
 pub use custom::CustomTable;
-pub use registry::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS, printer, subresource_printer};
+pub use scale::{CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS};
 pub use table::{Encoded, Includer, ListMeta, Printer, Rows, Table, Version};
 
 #[cfg(test)]

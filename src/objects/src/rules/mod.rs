@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod conditions;
+mod conversion;
 pub mod defaulting;
 pub mod key_pair;
 pub mod labels;
@@ -18,4 +19,5 @@ pub mod semantic;
 pub mod shown;
 mod strategy;
 
+pub use conversion::Conversion;
 pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Selectable, Strategy, Subresource};

@@ -4,6 +4,7 @@
 use flotilla_proto::value::Value;
 
 /// The protection of the objects of one resource.
+#[derive(Debug)]
 pub struct Protection {
     /// The group of the resource.
     pub group: &'static str,
@@ -18,15 +19,13 @@ pub struct Protection {
 }
 
 /// A resource whose objects may use the protected ones.
+#[derive(Debug)]
 pub struct User {
     /// The resource, of the core group.
     pub resource: &'static str,
     /// Returns whether a user (the first argument) uses an object (the second).
     pub uses: fn(&Value, &Value) -> bool,
 }
-
-/// The resources to whose new objects admission adds the finalizer.
-pub static PROTECTIONS: [&Protection; 3] = [&CLAIMS, &VOLUMES, &CLASSES];
 
 /// Protects claims: pods that have a node use them.
 pub static CLAIMS: Protection = Protection {

@@ -4,6 +4,11 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
 use crate::field::Errors;
+use crate::fieldmanager::reset;
+use crate::printing::Printer;
+
+use super::conversion::Conversion;
+use super::protection::Protection;
 
 /// The rule for the names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +59,8 @@ pub type GraceSeconds = fn(object: &Value, asked: Option<i64>) -> i64;
 pub struct Strategy {
     /// The rule for names.
     pub name: NameRule,
+    /// Whether an object without a name gets a random UUID as its name, which the caller draws.
+    pub random_name: bool,
     /// Whether finalizers without a domain must be known to the server. Most kinds demand it, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
@@ -118,6 +125,18 @@ pub struct Strategy {
     pub selectors: &'static [(&'static str, &'static str)],
     /// Former names of selectable fields that `fieldSelector` still accepts, and their present names.
     pub aliases: &'static [(&'static str, &'static str)],
+    /// The fields that writes leave as they are, each with everything below it: by the name of the subresource, which
+    /// is empty for the object itself. Names only what differs from the rule of [`Strategy::reset_fields`].
+    pub resets: &'static [(&'static str, reset::FieldPaths)],
+    /// The protection of objects that others use. `None` if they can be removed at any time.
+    pub protection: Option<&'static Protection>,
+    /// Group, version and name of the kind in which objects of all versions are stored. `None` if each version is
+    /// stored as it is.
+    pub stored_as: Option<(&'static str, &'static str, &'static str)>,
+    /// The conversions between versions that differ by more than their names.
+    pub conversions: &'static [Conversion],
+    /// The rows of Tables, from the stored version. `None` if the kind has no Table of its own.
+    pub printer: Option<Printer>,
 }
 
 /// The rules of a subresource that changes the object itself, as `resize` of pods does.
@@ -166,9 +185,22 @@ impl Strategy {
         self.subresources.iter().find(|(known, _)| *known == name).map(|(_, rules)| rules)
     }
 
+    /// Returns the fields that writes of the object, or of a subresource of it, leave as they are. If the kind's status
+    /// is written through `/status` alone, the object leaves it, and `/status` leaves the spec.
+    pub fn reset_fields(&self, subresource: &str) -> reset::FieldPaths {
+        let own = self.resets.iter().find(|(name, _)| *name == subresource);
+        match (own, subresource) {
+            (Some((_, paths)), _) => paths,
+            (None, "" | "finalize") if self.status => reset::STATUS,
+            (None, "status") if self.status => reset::SPEC,
+            _ => &[],
+        }
+    }
+
     /// The strategy of a kind without rules of its own.
     pub const DEFAULT: Self = Self {
         name: NameRule::Subdomain,
+        random_name: false,
         known_finalizers: true,
         metadata_last: false,
         repeats_metadata: true,
@@ -198,6 +230,11 @@ impl Strategy {
         selectable: &[],
         selectors: &[],
         aliases: &[],
+        resets: &[],
+        protection: None,
+        stored_as: None,
+        conversions: &[],
+        printer: None,
     };
 
     /// Returns the message of 400 for a field that `fieldSelector` cannot use for this kind.

@@ -2,6 +2,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use super::*;
+use crate::rules::protection::CLAIMS;
 
 fn pod() -> Value {
     value!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c"}]}})
@@ -61,7 +62,7 @@ fn the_newest_default_class_wins() {
     assert!(needs_storage_class(&claim));
     default_storage_class(&mut claim, classes.iter());
     assert_eq!(claim.str_at(&["spec", "storageClassName"]), "new");
-    protect("persistentvolumeclaims", &mut claim);
+    protect(&CLAIMS, &mut claim);
     assert_eq!(claim.list_at(&["metadata", "finalizers"]).len(), 1);
 }
 

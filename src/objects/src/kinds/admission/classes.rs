@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use flotilla_proto::value::Value;
 
-use crate::rules::protection::{PROTECTIONS, add_finalizer};
+use crate::rules::protection::{Protection, add_finalizer};
 
 const STORAGE_DEFAULT: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
@@ -47,9 +47,7 @@ pub fn default_ingress_class<'a>(ingress: &mut Value, classes: impl Iterator<Ite
     }
 }
 
-/// Adds the finalizer that keeps an object of this resource from being removed while others use it.
-pub fn protect(resource: &str, object: &mut Value) {
-    if let Some(protection) = PROTECTIONS.iter().find(|protection| protection.resource == resource) {
-        add_finalizer(object, protection.finalizer);
-    }
+/// Adds the finalizer that keeps an object from being removed while others use it.
+pub fn protect(protection: &Protection, object: &mut Value) {
+    add_finalizer(object, protection.finalizer);
 }

@@ -5,6 +5,7 @@ use flotilla_proto::value::Value;
 use super::policy::{COMMON, validate_operations};
 use super::rules::{check_optional, default_match, validate_match};
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, admission};
 use crate::rules::{NameRule, Strategy, labels, metadata, names};
 
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
@@ -19,6 +20,7 @@ pub static VALIDATING: Strategy = Strategy {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_binding(object, true, errors);
     },
+    printer: Some(Printer::of(admission::policy_binding)),
     ..COMMON
 };
 
@@ -32,6 +34,7 @@ pub static MUTATING: Strategy = Strategy {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_binding(object, false, errors);
     },
+    printer: Some(Printer::of(admission::policy_binding)),
     ..COMMON
 };
 

@@ -8,7 +8,8 @@ use super::expressions::{Expressions, are_conditions_kept, validate_conditions};
 use super::rules::{check_optional, check_set, default_match, validate_match};
 use crate::expressions::{OptionalNames, Wanted};
 use crate::field::{Errors, Path};
-use crate::printing::jsonpath;
+use crate::fieldmanager::reset;
+use crate::printing::{Printer, admission, jsonpath};
 use crate::rules::{Generation, NameRule, Strategy, conditions, metadata, names};
 
 const AUDITS_MAX: usize = 20;
@@ -40,6 +41,8 @@ pub static VALIDATING: Strategy = Strategy {
         validate_warnings(object, errors);
         conditions::validate(object.list_at(&["status", "conditions"]), &Path::root("status.conditions"), errors);
     },
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer::of(admission::validating_policy)),
     ..COMMON
 };
 
@@ -53,6 +56,7 @@ pub static MUTATING: Strategy = Strategy {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_mutating(object, old.at(&["spec"]), errors);
     },
+    printer: Some(Printer::of(admission::mutating_policy)),
     ..COMMON
 };
 

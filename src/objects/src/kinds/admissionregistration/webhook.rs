@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 use super::expressions::validate_conditions;
 use super::rules::{check_optional, default_rules, validate_rule};
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, admission};
 use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names};
 
 const REVIEWS: [&str; 2] = ["v1", "v1beta1"];
@@ -51,6 +52,7 @@ const COMMON: Strategy = Strategy {
         let changed = object.list_at(&["webhooks"]) != old.list_at(&["webhooks"]);
         object.set_at(&["metadata", "generation"], generation + i64::from(changed));
     },
+    printer: Some(Printer::of(admission::webhooks)),
     ..Strategy::DEFAULT
 };
 

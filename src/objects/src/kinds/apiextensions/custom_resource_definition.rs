@@ -23,6 +23,7 @@ use flotilla_proto::value::Value;
 use self::schema::SchemaChecks;
 use self::versions::{check_label, validate_shared, validate_versions};
 use crate::field::{Errors, Path};
+use crate::printing::PLAIN;
 use crate::rules::conditions::is_true;
 use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names};
 
@@ -49,6 +50,7 @@ pub static STRATEGY: Strategy = Strategy {
         validate_names(object.at(&["status", "acceptedNames"]), &Path::root("status.acceptedNames"), errors);
     },
     warnings: formats::warn,
+    printer: Some(PLAIN),
     ..Strategy::DEFAULT
 };
 

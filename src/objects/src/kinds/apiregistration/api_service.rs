@@ -5,7 +5,9 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path, quote};
+use crate::fieldmanager::reset;
 use crate::kinds::core::configmap::decoded_len;
+use crate::printing::{Printer, admission};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 /// Rules of APIServices.
@@ -38,6 +40,8 @@ pub static STRATEGY: Strategy = Strategy {
             }
         }
     },
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer { repeats_columns: true, ..Printer::of(admission::api_service) }),
     ..Strategy::DEFAULT
 };
 

@@ -4,11 +4,17 @@ use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, workloads};
 use crate::rules::{Generation, NameRule, Strategy, metadata, numbers};
 
 /// Rules of ControllerRevisions.
-pub static STRATEGY: Strategy =
-    Strategy { generation: Generation::ClientOwned, validate, validate_update, ..Strategy::DEFAULT };
+pub static STRATEGY: Strategy = Strategy {
+    generation: Generation::ClientOwned,
+    validate,
+    validate_update,
+    printer: Some(Printer::of(workloads::controller_revision)),
+    ..Strategy::DEFAULT
+};
 
 fn validate(revision: &Value, errors: &mut Errors) {
     numbers::not_negative(&Path::root("revision"), revision.at(&["revision"]), errors);

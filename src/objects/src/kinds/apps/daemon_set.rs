@@ -3,6 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::kinds::templates;
+use crate::printing::{Printer, workloads};
 use crate::rules::defaulting::{object, object_or_new, plain, pointer};
 use crate::rules::{Generation, Strategy, semantic};
 
@@ -21,6 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_status: |set, old, _| set.set_at(&TEMPLATE_GENERATION, old.str_at(&TEMPLATE_GENERATION)),
     validate_status: validation::validate_status,
     warnings,
+    printer: Some(Printer::of(workloads::daemon_set)),
     ..Strategy::DEFAULT
 };
 

@@ -3,6 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::kinds::templates;
+use crate::printing::{Printer, workloads};
 use crate::rules::defaulting::{object, object_or_new, plain, pointer};
 use crate::rules::{Generation, Strategy, restore, semantic};
 
@@ -18,6 +19,8 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
     warnings: templates::warn_of_name_too,
+    resets: &[("status", &[&["spec"], &["metadata", "labels"]])],
+    printer: Some(Printer::of(workloads::deployment)),
     ..Strategy::DEFAULT
 };
 

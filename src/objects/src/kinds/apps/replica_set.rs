@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::kinds::templates;
+use crate::printing::{Printer, workloads};
 use crate::rules::defaulting::{object_or_new, pointer};
 use crate::rules::{Generation, Strategy};
 
@@ -17,6 +18,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
     warnings: templates::warn_of_name_too,
+    printer: Some(Printer::of(workloads::replica_set)),
     ..Strategy::DEFAULT
 };
 

@@ -4,6 +4,7 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::kinds::core::pod::defaults;
 use crate::kinds::templates;
+use crate::printing::{Printer, workloads};
 use crate::rules::defaulting::{object, object_or_new, objects, plain, pointer};
 use crate::rules::{Generation, NameRule, Strategy};
 
@@ -27,6 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,
     warnings: validation::warnings,
+    printer: Some(Printer::of(workloads::stateful_set)),
     ..Strategy::DEFAULT
 };
 

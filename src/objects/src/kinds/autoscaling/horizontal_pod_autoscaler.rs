@@ -1,6 +1,6 @@
 //! HorizontalPodAutoscalers (autoscaling), stored as v2.
 
-pub mod conversion;
+mod conversion;
 mod metric_conversion;
 mod metrics;
 mod validation;
@@ -8,8 +8,9 @@ mod validation;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
+use crate::printing::{Printer, autoscalers};
 use crate::rules::defaulting::{object, object_or_new, pointer};
-use crate::rules::{Generation, Strategy};
+use crate::rules::{Conversion, Generation, Strategy};
 
 /// Default target of the CPU utilization, in percent.
 pub const CPU_PERCENT: i64 = 80;
@@ -27,6 +28,12 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate_update: |scaler, old, errors| validation::validate(scaler, Some(old), errors),
     validate_status: validation::validate_status,
+    stored_as: Some(("autoscaling", "v2", "HorizontalPodAutoscaler")),
+    conversions: &[
+        Conversion { from: ("autoscaling", "v1"), to: ("autoscaling", "v2"), change: conversion::to_v2 },
+        Conversion { from: ("autoscaling", "v2"), to: ("autoscaling", "v1"), change: conversion::to_v1 },
+    ],
+    printer: Some(Printer::of(autoscalers::autoscaler)),
     ..Strategy::DEFAULT
 };
 

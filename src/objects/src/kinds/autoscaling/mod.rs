@@ -1,13 +1,15 @@
 //! The kinds of the group `autoscaling`.
 
-pub mod horizontal_pod_autoscaler;
+mod horizontal_pod_autoscaler;
+mod scale;
 
 use crate::rules::Strategy;
 
-/// Returns the strategy of a resource. `None` if the resource has no rules of its own.
+/// Returns the strategy of a resource, or of the subresource `scale`. `None` if it has no rules of its own.
 pub(super) fn strategy(resource: &str) -> Option<&'static Strategy> {
     Some(match resource {
         "horizontalpodautoscalers" => &horizontal_pod_autoscaler::STRATEGY,
+        "scale" => &scale::STRATEGY,
         _ => return None,
     })
 }

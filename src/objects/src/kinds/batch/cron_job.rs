@@ -9,6 +9,7 @@ use crate::field::{Errors, Path};
 use crate::kinds::core::pod::dropped;
 use crate::kinds::core::pod::spec::{Options, choice};
 use crate::kinds::templates;
+use crate::printing::{Printer, jobs};
 use crate::rules::defaulting::{object_or_new, plain, pointer};
 use crate::rules::{Generation, Strategy, metadata, numbers};
 
@@ -31,6 +32,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update: |cron, old, errors| check(cron, Some(old), errors),
     validate_status: |cron, old, errors| _ = metadata::take_repeated(cron, old, errors),
     warnings,
+    printer: Some(Printer::of(jobs::cron_job)),
     ..Strategy::DEFAULT
 };
 

@@ -11,6 +11,7 @@ use flotilla_proto::value::{Map, Value};
 use crate::field::{Errors, Path};
 use crate::kinds::core::pod::spec::Options;
 use crate::kinds::templates;
+use crate::printing::{Printer, jobs};
 use crate::rules::defaulting::{object, object_or_new, objects, plain, pointer};
 use crate::rules::{Dependents, Generation, Strategy, labels, names};
 
@@ -39,6 +40,7 @@ pub static STRATEGY: Strategy = Strategy {
     warnings,
     selectable: &[("status.successful", |job| job.int_at(&["status", "succeeded"]).unwrap_or_default().to_string())],
     unknown_field: Some(|field| format!("field label {field:?} not supported for Job")),
+    printer: Some(Printer::of(jobs::job)),
     ..Strategy::DEFAULT
 };
 

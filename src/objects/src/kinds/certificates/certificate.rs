@@ -14,6 +14,7 @@ use x509_parser::prelude::FromDer;
 
 use super::signers;
 use crate::field::{Errors, Path, quote, shown};
+use crate::printing::{Printer, access};
 use crate::rules::names::MASTERS;
 use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
 
@@ -64,6 +65,12 @@ pub static STRATEGY: Strategy = Strategy {
     validate_status: |object, old, errors| validate_change(object, old, WritablePart::Status, errors),
     subresources: &[("approval", Subresource { prepare: prepare_approval, validate: validate_approval })],
     selectable: &[("spec.signerName", |object| object.str_at(&["spec", "signerName"]).to_owned())],
+    resets: &[
+        ("", &[&["spec"], &["status"]]),
+        ("status", &[&["spec"], &["status", "conditions"]]),
+        ("approval", &[&["spec"], &["status", "certificate"]]),
+    ],
+    printer: Some(Printer::of(access::certificate_request)),
     ..Strategy::DEFAULT
 };
 

@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, Strategy};
 
 /// Fields of coordinated leader election, a feature that is off.
@@ -18,6 +19,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_update: |lease, old| drop_coordinated(lease, Some(old)),
     validate,
     validate_update: |lease, _, errors| validate(lease, errors),
+    printer: Some(Printer::of(config::lease)),
     ..Strategy::DEFAULT
 };
 

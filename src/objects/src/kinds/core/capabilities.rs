@@ -1,5 +1,8 @@
 //! The setting `--allow-privileged`: whether pods may have privileged containers. It is set once, before the server
 //! answers requests, and applies to all of them.
+//!
+//! Everything else that a rule depends on is handed to it. This is not, because it concerns every kind with a template
+//! of pods: each rule that checks an object, of any kind, would take an argument that nothing else needs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -3,6 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 /// Most bytes in the values of a ConfigMap or Secret together.
@@ -16,6 +17,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::ClientOwned,
     validate,
     validate_update,
+    printer: Some(Printer::of(config::config_map)),
     ..Strategy::DEFAULT
 };
 

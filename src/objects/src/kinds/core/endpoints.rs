@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, services};
 use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
 /// Protocols that a port may have, as messages list them.
@@ -19,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate: |object, errors| validate_subsets(object.list_at(&["subsets"]), errors),
     validate_update,
     warnings,
+    printer: Some(Printer::of(services::endpoints)),
     ..Strategy::DEFAULT
 };
 

@@ -4,7 +4,8 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
-use crate::rules::{Dependents, Generation, NameRule, Strategy, metadata, names};
+use crate::printing::{Printer, events};
+use crate::rules::{Conversion, Dependents, Generation, NameRule, Strategy, metadata, names};
 
 const SHORT_BYTES_MAX: usize = 128;
 const NOTE_BYTES_MAX: usize = 1024;
@@ -33,6 +34,11 @@ pub static STRATEGY: Strategy = Strategy {
         ("source", source),
         ("type", |object| object.str_at(&["type"]).to_owned()),
     ],
+    conversions: &[
+        Conversion { from: ("", "v1"), to: ("events.k8s.io", "v1"), change: to_new },
+        Conversion { from: ("events.k8s.io", "v1"), to: ("", "v1"), change: to_core },
+    ],
+    printer: Some(Printer::of(events::event)),
     ..Strategy::DEFAULT
 };
 
@@ -44,6 +50,7 @@ pub static STRATEGY_V1: Strategy = Strategy {
     validate: validate_new,
     validate_update: validate_new_update,
     selectors: SELECTORS,
+    stored_as: Some(("", "v1", "Event")),
     ..STRATEGY
 };
 
@@ -73,14 +80,14 @@ const SELECTORS: &[(&str, &str)] = &[
 ];
 
 /// Converts a core event to `events.k8s.io`.
-pub fn to_new(event: &mut Value) {
+fn to_new(event: &mut Value) {
     for (core, new) in NAMES {
         rename(event, core, new);
     }
 }
 
 /// Converts an event of `events.k8s.io` to the core group.
-pub fn to_core(event: &mut Value) {
+fn to_core(event: &mut Value) {
     for (core, new) in NAMES {
         rename(event, new, core);
     }

@@ -6,6 +6,7 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
+use crate::printing::PLAIN;
 use crate::rules::{Generation, NameRule, Strategy, metadata, names, resources};
 
 const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
@@ -14,19 +15,16 @@ const LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRe
 pub static STRATEGY: Strategy = Strategy {
     repeats_metadata: false,
     name: NameRule::Subdomain,
+    random_name: true,
     generation: Generation::ClientOwned,
     create_on_update: true,
     default,
-    prepare_create: |object, _| {
-        if object.str_at(&["metadata", "name"]).is_empty() {
-            object.set_at(&["metadata", "name"], uuid::Uuid::new_v4().to_string());
-        }
-    },
     validate,
     validate_update: |object, _, errors| {
         metadata::validate_again(NameRule::Subdomain, true, object, errors);
         validate(object, errors);
     },
+    printer: Some(PLAIN),
     ..Strategy::DEFAULT
 };
 

@@ -1,6 +1,7 @@
 //! The kinds of the core group, and those of `events.k8s.io` and `authentication.k8s.io`, which belong to its objects.
 
 pub mod capabilities;
+mod component_status;
 pub mod configmap;
 pub mod endpoints;
 pub mod event;
@@ -14,12 +15,8 @@ mod pod_template;
 mod replication_controller;
 mod resource_quota;
 mod secret;
-mod service;
+pub mod service;
 mod service_account;
-mod service_addresses;
-pub mod service_allocation;
-pub mod service_change;
-mod service_traffic;
 pub mod volume_source;
 
 use crate::rules::Strategy;
@@ -27,6 +24,7 @@ use crate::rules::Strategy;
 /// Returns the strategy of a resource. `None` if the resource has no rules of its own.
 pub(super) fn strategy(resource: &str) -> Option<&'static Strategy> {
     Some(match resource {
+        "componentstatuses" => &component_status::STRATEGY,
         "configmaps" => &configmap::STRATEGY,
         "endpoints" => &endpoints::STRATEGY,
         "events" => &event::STRATEGY,

@@ -4,6 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, NameRule, Strategy, Subresource, metadata, names};
 
 const FINALIZER: &str = "kubernetes";
@@ -28,6 +29,7 @@ pub static STRATEGY: Strategy = Strategy {
         },
     )],
     selectable: &[("status.phase", |object| object.str_at(&["status", "phase"]).to_owned())],
+    printer: Some(Printer::of(config::namespace)),
     ..Strategy::DEFAULT
 };
 

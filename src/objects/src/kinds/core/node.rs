@@ -7,6 +7,8 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path, quote};
+use crate::fieldmanager::reset;
+use crate::printing::{Printer, nodes};
 use crate::rules::{Generation, NameRule, Strategy, addresses, labels, metadata, names, resources};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -27,6 +29,8 @@ pub static STRATEGY: Strategy = Strategy {
     validate_status: validate_change,
     warnings,
     selectable: &[("spec.unschedulable", |object| object.is_true_at(&["spec", "unschedulable"]).to_string())],
+    resets: &[("", reset::STATUS), ("status", reset::SPEC)],
+    printer: Some(Printer::of(nodes::node)),
     ..Strategy::DEFAULT
 };
 

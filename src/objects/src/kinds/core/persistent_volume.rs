@@ -6,6 +6,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::volume_source;
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::printing::{Printer, storage};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names, node_selector, protection, resources, shown};
 
 /// Access modes, as messages list them.
@@ -29,6 +30,8 @@ pub static STRATEGY: Strategy = Strategy {
     validate: |object, errors| validate(object, None, errors),
     validate_update,
     warnings,
+    protection: Some(&protection::VOLUMES),
+    printer: Some(Printer::of(storage::volume)),
     ..Strategy::DEFAULT
 };
 

@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::persistent_volume;
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::printing::{Printer, storage};
 use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources, shown};
 
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
@@ -35,6 +36,8 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update,
     validate_status,
     warnings,
+    protection: Some(&protection::CLAIMS),
+    printer: Some(Printer::of(storage::claim)),
     ..Strategy::DEFAULT
 };
 

@@ -6,6 +6,7 @@ use super::pod::spec::Options;
 use super::pod::{defaults, dropped, template, warnings};
 use crate::field::{Errors, Path};
 use crate::kinds::templates;
+use crate::printing::{Printer, pods};
 use crate::rules::{Generation, Strategy, semantic};
 
 /// Rules of PodTemplates.
@@ -20,6 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate_update: |object, old, errors| validate(object, Some(old), errors),
     warnings: warn,
+    printer: Some(Printer::of(pods::pod_template)),
     ..Strategy::DEFAULT
 };
 

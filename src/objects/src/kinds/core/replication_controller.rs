@@ -3,6 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::kinds::templates;
+use crate::printing::{Printer, workloads};
 use crate::rules::defaulting::{object_or_new, pointer};
 use crate::rules::{Dependents, Generation, Strategy};
 
@@ -19,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_status: validation::validate_status,
     warnings,
     selectable: &[templates::STATUS_REPLICAS],
+    printer: Some(Printer::of(workloads::replication_controller)),
     ..Strategy::DEFAULT
 };
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path, shown};
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, NameRule, Strategy, resources};
 
 const PODS: [&str; 7] = ["pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
@@ -20,6 +21,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update,
     validate_status: |object, _, errors| validate_numbers(object, errors),
     warnings,
+    printer: Some(Printer::of(config::resource_quota)),
     ..Strategy::DEFAULT
 };
 

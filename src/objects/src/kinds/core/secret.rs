@@ -7,6 +7,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::configmap::{DATA_BYTES_MAX, decoded_len, validate_frozen};
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, NameRule, Strategy, key_pair, metadata, names};
 
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -21,6 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate_update,
     warnings,
     selectable: &[("type", |object| object.str_at(&["type"]).to_owned())],
+    printer: Some(Printer::of(config::secret)),
     ..Strategy::DEFAULT
 };
 

@@ -3,6 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::Errors;
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, NameRule, Strategy, metadata};
 
 const ENFORCE_MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
@@ -27,6 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_update: |object, _| keep_names(object),
     validate_update,
     warnings,
+    printer: Some(Printer::of(config::name_and_age)),
     ..Strategy::DEFAULT
 };
 

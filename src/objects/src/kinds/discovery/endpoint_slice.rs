@@ -6,6 +6,7 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
 use crate::kinds::core::endpoints::PROTOCOLS;
+use crate::printing::{Printer, services};
 use crate::rules::{Generation, NameRule, Strategy, addresses, labels, metadata, names};
 
 const ADDRESSES_MAX: usize = 100;
@@ -35,6 +36,7 @@ pub static STRATEGY: Strategy = Strategy {
         metadata::immutable(&Path::root("addressType"), &kind(object), &kind(old), errors);
     },
     warnings,
+    printer: Some(Printer::of(services::endpoint_slice)),
     ..Strategy::DEFAULT
 };
 

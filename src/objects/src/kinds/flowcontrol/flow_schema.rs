@@ -7,6 +7,8 @@ use flotilla_proto::value::Value;
 
 use super::priority_level;
 use crate::field::{self, ErrorKind, Errors, Path};
+use crate::fieldmanager::reset;
+use crate::printing::{Printer, flow};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 const PRECEDENCE_MAX: i64 = 10_000;
@@ -31,6 +33,8 @@ pub static STRATEGY: Strategy = Strategy {
     },
     prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate_status: |object, _, errors| priority_level::validate_conditions(object, errors),
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer { order: Some(flow::by_precedence), ..Printer::of(flow::flow_schema) }),
     ..Strategy::DEFAULT
 };
 

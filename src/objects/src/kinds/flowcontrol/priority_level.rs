@@ -6,6 +6,8 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path};
+use crate::fieldmanager::reset;
+use crate::printing::{Printer, flow};
 use crate::rules::{Generation, NameRule, Strategy, metadata};
 
 const QUEUES_MAX: i64 = 10_000_000;
@@ -26,6 +28,8 @@ pub static STRATEGY: Strategy = Strategy {
     },
     prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate_status: |object, _, errors| validate_conditions(object, errors),
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer::of(flow::priority_level)),
     ..Strategy::DEFAULT
 };
 

@@ -3,7 +3,8 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
-use crate::kinds::core::service_change;
+use crate::kinds::core::service;
+use crate::printing::{Printer, networking};
 use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
 const CLASS: &str = "kubernetes.io/ingress.class";
@@ -37,6 +38,7 @@ pub static STRATEGY: Strategy = Strategy {
             warnings.push(format!("annotation \"{CLASS}\" {why}"));
         }
     },
+    printer: Some(Printer::of(networking::ingress)),
     ..Strategy::DEFAULT
 };
 
@@ -57,6 +59,7 @@ pub static CLASS_STRATEGY: Strategy = Strategy {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
         validate_class(object, errors);
     },
+    printer: Some(Printer::of(networking::ingress_class)),
     ..Strategy::DEFAULT
 };
 
@@ -241,7 +244,7 @@ fn validate_status(object: &Value, old: &Value, errors: &mut Errors) {
         if !ip.is_empty() {
             addresses::check_legacy(&path.child("ip"), ip, &before, errors);
         }
-        service_change::validate_hostname(point.str_at(&["hostname"]), &path.child("hostname"), errors);
+        service::change::validate_hostname(point.str_at(&["hostname"]), &path.child("hostname"), errors);
     }
 }
 

@@ -3,6 +3,7 @@
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, networking};
 use crate::rules::{Generation, NameRule, Strategy, addresses, labels, names};
 
 const SIDES: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
@@ -15,6 +16,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate: |object, errors| validate(object, labels::SelectorOptions::default(), &[], errors),
     validate_update,
     warnings,
+    printer: Some(Printer::of(networking::network_policy)),
     ..Strategy::DEFAULT
 };
 

@@ -4,6 +4,8 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::fieldmanager::reset;
+use crate::printing::{Printer, networking};
 use crate::rules::{Generation, NameRule, Strategy, addresses, metadata, names};
 
 const IMMUTABLE: &str = metadata::IMMUTABLE;
@@ -16,6 +18,8 @@ pub static STRATEGY: Strategy = Strategy {
     prepare_status: |object, old, _| metadata::reset_for_status(object, old),
     validate: |object, errors| validate(object, errors),
     validate_update,
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer::of(networking::service_cidr)),
     ..Strategy::DEFAULT
 };
 
@@ -33,6 +37,7 @@ pub static ADDRESS_STRATEGY: Strategy = Strategy {
         }
     },
     selectable: &[],
+    printer: Some(Printer::of(networking::ip_address)),
     ..Strategy::DEFAULT
 };
 

@@ -7,6 +7,7 @@ use flotilla_proto::value::{Map, Value};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::core::pod::spec::Options;
 use crate::kinds::core::pod::{requirements, scheduling};
+use crate::printing::{Printer, nodes};
 use crate::rules::node_selector::deprecation;
 use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, shown};
 
@@ -19,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
     validate,
     validate_update,
     warnings: |class, _, into| warn(class, into),
+    printer: Some(Printer::of(nodes::runtime_class)),
     ..Strategy::DEFAULT
 };
 

@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::templates;
+use crate::printing::{Printer, workloads};
 use crate::rules::labels::{self, SelectorOptions};
 use crate::rules::{Generation, Strategy, conditions, metadata, numbers, shown};
 
@@ -21,6 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
         validate(budget, has_invalid_selector(old), errors);
     },
     validate_status,
+    printer: Some(Printer::of(workloads::disruption_budget)),
     ..Strategy::DEFAULT
 };
 

@@ -4,6 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
+use crate::printing::{PLAIN, Printer, access};
 use crate::rules::{Dependents, Generation, NameRule, Strategy, labels, metadata, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -23,6 +24,7 @@ pub static ROLE: Strategy = Strategy {
         metadata::validate_again(NameRule::PathSegment, true, object, errors);
         validate_rules(object, true, errors);
     },
+    printer: Some(PLAIN),
     ..COMMON
 };
 
@@ -34,6 +36,7 @@ pub static CLUSTER_ROLE: Strategy = Strategy {
         let selectors = old.list_at(&["aggregationRule", "clusterRoleSelectors"]);
         validate_cluster_role(object, selectors.iter().any(labels::has_impossible_value), errors);
     },
+    printer: Some(PLAIN),
     ..COMMON
 };
 
@@ -42,6 +45,7 @@ pub static ROLE_BINDING: Strategy = Strategy {
     default: default_binding,
     validate: |object, errors| validate_binding(object, true, errors),
     validate_update: |object, old, errors| validate_binding_update(object, old, true, errors),
+    printer: Some(Printer::of(access::binding)),
     ..COMMON
 };
 
@@ -50,6 +54,7 @@ pub static CLUSTER_ROLE_BINDING: Strategy = Strategy {
     default: default_binding,
     validate: |object, errors| validate_binding(object, false, errors),
     validate_update: |object, old, errors| validate_binding_update(object, old, false, errors),
+    printer: Some(Printer::of(access::binding)),
     ..COMMON
 };
 

@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::device;
 use crate::field::{Errors, Path};
+use crate::printing::{Printer, config};
 use crate::rules::{Generation, NameRule, Strategy, metadata, resources, semantic};
 
 /// Most configurations of a class.
@@ -19,6 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
         validate(object, Some(old), errors);
     },
+    printer: Some(Printer::of(config::name_and_age)),
     ..Strategy::DEFAULT
 };
 

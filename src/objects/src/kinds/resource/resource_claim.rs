@@ -7,7 +7,9 @@ use flotilla_proto::value::{Map, Value};
 
 use super::device;
 use crate::field::{ErrorKind, Errors, Path};
+use crate::fieldmanager::reset;
 use crate::kinds::core::volume_source;
+use crate::printing::{Printer, config, devices};
 use crate::rules::{
     Generation, NameRule, Strategy, addresses, conditions, defaulting, labels, metadata, names, node_selector,
 };
@@ -53,6 +55,8 @@ pub static STRATEGY: Strategy = Strategy {
         immutable("ResourceClaimSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
     validate_status,
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer::of(devices::claim)),
     ..Strategy::DEFAULT
 };
 
@@ -83,6 +87,7 @@ pub static TEMPLATE: Strategy = Strategy {
         (TEMPLATE.validate)(object, errors);
         immutable("ResourceClaimTemplateSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
+    printer: Some(Printer::of(config::name_and_age)),
     ..Strategy::DEFAULT
 };
 

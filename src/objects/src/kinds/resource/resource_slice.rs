@@ -7,6 +7,7 @@ use self::quantities::{validate_attribute, validate_counters, validate_policy};
 use super::device;
 use crate::field::{Errors, Path, quote};
 use crate::kinds::core::volume_source;
+use crate::printing::{Printer, devices};
 use crate::rules::{Generation, NameRule, Strategy, defaulting, metadata, names, node_selector};
 use crate::rules::{semantic, shown};
 
@@ -58,6 +59,7 @@ pub static STRATEGY: Strategy = Strategy {
         ("spec.driver", |object| object.str_at(&["spec", "driver"]).to_owned()),
         ("spec.nodeName", |object| object.str_at(&["spec", "nodeName"]).to_owned()),
     ],
+    printer: Some(Printer::of(devices::slice)),
     ..Strategy::DEFAULT
 };
 

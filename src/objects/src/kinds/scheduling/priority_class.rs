@@ -4,6 +4,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
 use crate::kinds::core::pod::spec::choice;
+use crate::printing::{Printer, nodes};
 use crate::rules::defaulting::pointer;
 use crate::rules::{Generation, Strategy, metadata};
 
@@ -24,6 +25,7 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate,
     validate_update,
+    printer: Some(Printer::of(nodes::priority_class)),
     ..Strategy::DEFAULT
 };
 

@@ -5,8 +5,10 @@ use std::collections::HashSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path, shown};
+use crate::fieldmanager::reset;
 use crate::kinds::core::persistent_volume;
 use crate::kinds::core::volume_source;
+use crate::printing::{Printer, storage};
 use crate::rules::{Generation, NameRule, Strategy, metadata, names};
 
 const NODE_ID_BYTES_MAX: usize = 256;
@@ -48,6 +50,7 @@ pub static DRIVER: Strategy = Strategy {
             metadata::immutable(&path.child(name), object.at(&["spec", field]), old.at(&["spec", field]), errors);
         }
     },
+    printer: Some(Printer::of(storage::csi_driver)),
     ..Strategy::DEFAULT
 };
 
@@ -68,6 +71,7 @@ pub static NODE: Strategy = Strategy {
     returns_deleted: true,
     validate: validate_node,
     validate_update: validate_node_update,
+    printer: Some(Printer::of(storage::csi_node)),
     ..Strategy::DEFAULT
 };
 
@@ -97,6 +101,8 @@ pub static ATTACHMENT: Strategy = Strategy {
         validate_attachment(object, errors);
         validate_same(object, old, errors);
     },
+    resets: &[("status", reset::SPEC_AND_METADATA)],
+    printer: Some(Printer::of(storage::attachment)),
     ..Strategy::DEFAULT
 };
 

@@ -3,6 +3,7 @@
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path};
+use crate::printing::{PLAIN, Printer, storage};
 use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, protection, resources};
 
 const PARAMETERS_MAX: usize = 512;
@@ -30,6 +31,7 @@ pub static STRATEGY: Strategy = Strategy {
         }
     },
     warnings: warn_topologies,
+    printer: Some(Printer::of(storage::storage_class)),
     ..Strategy::DEFAULT
 };
 
@@ -49,6 +51,8 @@ pub static ATTRIBUTES: Strategy = Strategy {
         metadata::validate_again(NameRule::Subdomain, false, object, errors);
         validate_attributes(object, errors);
     },
+    protection: Some(&protection::CLASSES),
+    printer: Some(Printer::of(storage::attributes_class)),
     ..Strategy::DEFAULT
 };
 
@@ -66,6 +70,7 @@ pub static CAPACITY: Strategy = Strategy {
             metadata::immutable(&Path::root(field), object.at(&[field]), old.at(&[field]), errors);
         }
     },
+    printer: Some(PLAIN),
     ..Strategy::DEFAULT
 };
 

@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 use flotilla_proto::value::Value;
 
 use super::{Filter, Path, PathNode, Slice};
+use crate::limits::JSONPATH_VALUES_MAX;
 
 /// An intermediate value: a part of the object, or a literal.
 type PathValue<'a> = Cow<'a, Value>;
@@ -32,10 +33,6 @@ impl Path {
     }
 }
 
-/// Most values that a step may lead to: paths with a wildcard at every step would otherwise multiply them without
-/// bound.
-const FOUND_MAX: usize = 100_000;
-
 /// Collects what `each` finds for every value.
 fn gather<'a>(
     values: &[PathValue<'a>],
@@ -44,7 +41,7 @@ fn gather<'a>(
     let mut found = Vec::new();
     for value in values {
         each(value, &mut found)?;
-        if found.len() > FOUND_MAX {
+        if found.len() > JSONPATH_VALUES_MAX {
             return Err(Mismatch);
         }
     }
@@ -69,7 +66,7 @@ impl PathNode {
                 let mut found = Vec::new();
                 for part in parts {
                     found.extend(part.walk(values.to_vec())?);
-                    if found.len() > FOUND_MAX {
+                    if found.len() > JSONPATH_VALUES_MAX {
                         return Err(Mismatch);
                     }
                 }

@@ -45,9 +45,6 @@ pub struct Path {
     nodes: Vec<PathNode>,
 }
 
-/// How deep filters and unions may nest.
-const DEPTH_MAX: usize = 16;
-
 /// One step of a path: from the values so far to the next ones.
 #[derive(Debug, Clone, PartialEq)]
 enum PathNode {

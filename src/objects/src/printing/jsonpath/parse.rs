@@ -2,7 +2,8 @@
 
 use flotilla_proto::value::Float;
 
-use super::{DEPTH_MAX, Error, Filter, Path, PathNode, Slice};
+use super::{Error, Filter, Path, PathNode, Slice};
+use crate::limits::JSONPATH_DEPTH_MAX;
 
 impl Path {
     /// Parses the inside of a `{...}` action.
@@ -10,7 +11,7 @@ impl Path {
     /// # Errors
     /// If the text is not a valid path.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        parse(text, DEPTH_MAX)
+        parse(text, JSONPATH_DEPTH_MAX)
     }
 }
 

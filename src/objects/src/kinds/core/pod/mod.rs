@@ -42,7 +42,9 @@ mod windows;
 
 use flotilla_proto::value::Value;
 
+use crate::fieldmanager::reset;
 use crate::kinds::templates;
+use crate::printing::{Printer, pods};
 use crate::rules::Selectable;
 use crate::rules::{Generation, Strategy, Subresource, semantic};
 
@@ -78,6 +80,11 @@ pub static STRATEGY: Strategy = Strategy {
     ],
     selectable: SELECTABLE,
     aliases: &[("spec.host", "spec.nodeName")],
+    resets: &[
+        ("", reset::STATUS),
+        ("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]),
+    ],
+    printer: Some(Printer { completion: pods::completion, reads: pods::READS, ..Printer::of(pods::pod) }),
     ..Strategy::DEFAULT
 };
 

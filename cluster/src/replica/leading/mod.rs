@@ -1,0 +1,14 @@
+//! What this replica leads.
+//!
+//! - [`placement`] knows what it should lead; [`handing_over`] gives groups to other replicas.
+//! - [`balance`] spreads leaders over members; [`room`] moves leadership away from a replica whose disk is full or
+//!   slow.
+
+pub(crate) mod balance;
+mod handing_over;
+pub(crate) mod placement;
+#[cfg(test)]
+mod preference_tests;
+pub(crate) mod room;
+#[cfg(test)]
+mod room_tests;

@@ -1,0 +1,14 @@
+//! Which replicas are there, and what follows for the leaders of groups.
+//!
+//! - [`pulse`] is the one timer of all groups. It lets idle groups rest as long as [`crate::peer::peer_view`] shows
+//!   that the other replicas are there.
+//! - [`succession`] replaces leaders that are gone; [`reachability`] moves leadership away from a replica that reaches
+//!   too few members.
+
+pub(crate) mod pulse;
+mod reachability;
+#[cfg(test)]
+mod reachability_tests;
+#[cfg(test)]
+mod rest_tests;
+pub(crate) mod succession;

@@ -1,0 +1,95 @@
+//! Keeps leadership with replicas that reach the most members.
+//!
+//! When the link between two members is cut and a third one reaches both, neither of the two should lead: the other
+//! would get no entries, and its clients would wait. So each replica announces in its hello how many members it reaches
+//! in both directions. A replica hands over its leadership, as if drained, if one that it reaches announces more
+//! members. When a member is down, or cut off from all, no replica reaches more than the others, and nothing changes.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::time::Instant;
+
+use crate::limits::{HELLO_TIMEOUT, MAJORITY_PATIENCE, REACHABILITY_CALL_INTERVAL, REACHES_FEWER_PATIENCE};
+use crate::peer::Peers;
+use crate::peer::peer_view::PeerView;
+use crate::raft::Node;
+use crate::replica::leading::placement::Placement;
+use crate::tasks;
+
+/// Compares how many members this replica reaches with what others announce.
+pub(super) struct Reachability {
+    placement: Arc<Placement>,
+    peers: Arc<dyn Peers>,
+    /// Since when another replica has been reaching more members.
+    since: Option<Instant>,
+    /// When the members that are not reached were last called.
+    called: Option<Instant>,
+    /// Since when no majority has been reached.
+    without_majority_since: Option<Instant>,
+    /// Whether this was logged.
+    is_loss_logged: bool,
+}
+
+impl Reachability {
+    pub(super) fn new(placement: Arc<Placement>, peers: Arc<dyn Peers>) -> Reachability {
+        Reachability {
+            placement,
+            peers,
+            since: None,
+            called: None,
+            without_majority_since: None,
+            is_loss_logged: false,
+        }
+    }
+
+    /// Updates the state with what was seen of the members of a group.
+    pub(super) fn update(&mut self, group: &Node, view: &PeerView, now: Instant) {
+        let (own, voters) = (self.placement.own(), group.roster().voters());
+        let has_vote = voters.contains(&own);
+        let (reached, unreached): (Vec<u64>, Vec<u64>) =
+            voters.into_iter().filter(|voter| *voter != own).partition(|voter| view.connects_both_ways(*voter));
+        let reached_voters = if has_vote { reached.len() as u32 + 1 } else { 0 };
+        self.placement.announce_reached_voters(reached_voters);
+        self.log_majority(has_vote && 2 * (reached.len() + 1) <= reached.len() + unreached.len() + 1, now);
+        let reaches_fewer = has_vote && reached.iter().any(|voter| self.peers.reached_voters(*voter) > reached_voters);
+        self.since = reaches_fewer.then(|| self.since.unwrap_or(now));
+        let reaches_fewer_for_long = self.since.is_some_and(|since| now >= since + REACHES_FEWER_PATIENCE);
+        if self.placement.set_reaches_fewer(reaches_fewer_for_long) {
+            self.log_and_hand_over(reaches_fewer_for_long);
+        }
+        if self.called.is_none_or(|called| now >= called + REACHABILITY_CALL_INTERVAL) {
+            self.called = Some(now);
+            unreached.into_iter().for_each(|voter| self.call(group, voter));
+        }
+    }
+
+    /// Logs when no majority has been reached for a while, and when one is reached again.
+    fn log_majority(&mut self, is_without_majority: bool, now: Instant) {
+        self.without_majority_since = is_without_majority.then(|| self.without_majority_since.unwrap_or(now));
+        let is_long = self.without_majority_since.is_some_and(|since| now >= since + MAJORITY_PATIENCE);
+        if is_long && !self.is_loss_logged {
+            tracing::warn!("no majority of the members is reachable: writes and consistent reads fail");
+            self.is_loss_logged = true;
+        } else if self.without_majority_since.is_none() && self.is_loss_logged {
+            tracing::info!("a majority of the members is reachable again");
+            self.is_loss_logged = false;
+        }
+    }
+
+    fn log_and_hand_over(&self, reaches_fewer_for_long: bool) {
+        if !reaches_fewer_for_long {
+            return tracing::info!("this replica again reaches as many members as any other");
+        }
+        tracing::warn!("another replica reaches more members than this one: handing over leadership");
+        let placement = self.placement.clone();
+        // Groups that no other replica can take yet are tried again by `balance`.
+        tasks::detached_here("hand over", async move { placement.hand_over_all().await.unwrap_or_default() });
+    }
+
+    /// Calls a member, so that a connection is made as soon as possible: there may be no other call to it.
+    fn call(&self, group: &Node, member: u64) {
+        let address = group.roster().address(member).unwrap_or_default();
+        tasks::detached_here("hello", self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));
+    }
+}

@@ -1,0 +1,9 @@
+//! The division of tables into shards, and the groups that replicate these.
+//!
+//! [`mapping`] follows the shard map, and takes part in the groups that it names; [`dividing`] changes the shards of
+//! tables.
+
+pub(crate) mod dividing;
+#[cfg(test)]
+mod dividing_tests;
+pub(crate) mod mapping;
