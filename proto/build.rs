@@ -11,7 +11,7 @@ mod resolve;
 
 use std::path::{Path, PathBuf};
 
-use model::{Error, Place};
+use model::{Error, SourcePosition};
 
 fn main() {
     println!("cargo::rerun-if-changed=catalogue");
@@ -31,7 +31,7 @@ fn main() {
 
 fn tables(folder: &Path) -> Result<String, Error> {
     let none = |error: std::io::Error| {
-        Place { file: folder.display().to_string(), line: 0 }.error(format!("cannot read: {error}"))
+        SourcePosition { file: folder.display().to_string(), line: 0 }.error(format!("cannot read: {error}"))
     };
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).map_err(none)?.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 /// How far the stop of a server has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum DrainStage {
     Serving,
     Announced,
     Begun,
@@ -14,27 +14,27 @@ enum Stage {
 
 /// Tells its holders when the server stops. Clones share the state.
 #[derive(Debug, Clone)]
-pub struct Drain(watch::Receiver<Stage>);
+pub struct Drain(watch::Receiver<DrainStage>);
 
 /// Begins a [`Drain`].
 #[derive(Debug)]
-pub struct DrainBegin(watch::Sender<Stage>);
+pub struct DrainBegin(watch::Sender<DrainStage>);
 
 impl Drain {
     /// Creates a drain that has not begun, and the handle that begins it. Dropping the handle also begins it.
     pub fn new() -> (DrainBegin, Self) {
-        let (sender, receiver) = watch::channel(Stage::Serving);
+        let (sender, receiver) = watch::channel(DrainStage::Serving);
         (DrainBegin(sender), Self(receiver))
     }
 
     /// Returns whether the stop is announced. Then `/readyz` fails, so that load balancers send no new clients.
     pub fn is_announced(&self) -> bool {
-        *self.0.borrow() >= Stage::Announced || self.0.has_changed().is_err()
+        *self.0.borrow() >= DrainStage::Announced || self.0.has_changed().is_err()
     }
 
     /// Returns whether the stop has begun, so that watches end.
     pub fn has_begun(&self) -> bool {
-        *self.0.borrow() == Stage::Begun || self.0.has_changed().is_err()
+        *self.0.borrow() == DrainStage::Begun || self.0.has_changed().is_err()
     }
 
     /// Returns a drain that follows this one, and that has also begun as long as this replica is removed from its
@@ -47,7 +47,7 @@ impl Drain {
             let mut follows = true;
             loop {
                 let removed = *standing.borrow_and_update() == Standing::Removed;
-                begin.send_replace(if removed { Stage::Begun } else { *stage.borrow_and_update() });
+                begin.send_replace(if removed { DrainStage::Begun } else { *stage.borrow_and_update() });
                 tokio::select! {
                     changed = stage.changed() => if changed.is_err() { break },
                     changed = standing.changed(), if follows => follows = changed.is_ok(),
@@ -60,18 +60,18 @@ impl Drain {
     /// Waits until the stop has begun.
     pub async fn begun(mut self) {
         // An error means that the handle was dropped, which also begins the stop.
-        let _ = self.0.wait_for(|stage| *stage == Stage::Begun).await;
+        let _ = self.0.wait_for(|stage| *stage == DrainStage::Begun).await;
     }
 }
 
 impl DrainBegin {
     /// Announces the stop.
     pub fn announce(&self) {
-        self.0.send_replace(Stage::Announced);
+        self.0.send_replace(DrainStage::Announced);
     }
 
     /// Begins the stop.
     pub fn begin(&self) {
-        self.0.send_replace(Stage::Begun);
+        self.0.send_replace(DrainStage::Begun);
     }
 }

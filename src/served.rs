@@ -121,13 +121,13 @@ impl Served {
 #[derive(Debug)]
 pub struct Resources {
     builtin: Vec<Arc<Served>>,
-    known: ArcSwap<Known>,
+    known: ArcSwap<KnownResources>,
     /// How often the set of definitions was replaced.
     defined: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownResources {
     /// Every resource in every served version, by group, version and plural name.
     sorted: Arc<Vec<Arc<Served>>>,
     /// Every resource once, by group and plural name: in its stored version, or in its first served version if the
@@ -137,7 +137,7 @@ struct Known {
     several: HashMap<TableId, Arc<[Arc<Served>]>>,
 }
 
-impl Known {
+impl KnownResources {
     fn of(mut all: Vec<Arc<Served>>) -> Self {
         all.sort_by(|a, b| order(a).cmp(&order(b)));
         let mut stored: Vec<_> = all.iter().filter(|of| of.is_first()).cloned().collect();
@@ -162,7 +162,7 @@ impl Resources {
         let served = |resource: &'static Resource| Arc::new(Served { off: !on(resource), ..served(resource) });
         let all = catalogue::resources().filter(|resource| !resource.verbs.is_empty()).map(served);
         let builtin: Vec<_> = all.collect();
-        let known = ArcSwap::from_pointee(Known::of(builtin.clone()));
+        let known = ArcSwap::from_pointee(KnownResources::of(builtin.clone()));
         Self { builtin, known, defined: watch::Sender::new(0) }
     }
 
@@ -171,7 +171,7 @@ impl Resources {
     pub fn define<'a>(&self, definitions: impl Iterator<Item = &'a Arc<Definition>>) -> Vec<Arc<Served>> {
         let custom = definitions.filter(|definition| !self.has_built_in(definition)).flat_map(Custom::of);
         let custom: Vec<_> = custom.map(|custom| Arc::new(defined(custom))).collect();
-        self.known.store(Arc::new(Known::of(self.builtin.iter().chain(&custom).cloned().collect())));
+        self.known.store(Arc::new(KnownResources::of(self.builtin.iter().chain(&custom).cloned().collect())));
         self.defined.send_modify(|times| *times += 1);
         custom
     }

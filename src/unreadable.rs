@@ -41,7 +41,7 @@ fn examine(object: &Object, is_news: bool) -> ApiResult<()> {
     object.keep_decodable(checked.is_ok());
     let Err(why) = checked else { return Ok(()) };
     if is_news {
-        FOUND.lock().add(object, &why);
+        UNREADABLE.lock().add(object, &why);
     }
     Err(ApiError::internal(described(object, &why)))
 }
@@ -131,9 +131,10 @@ pub fn deleted(object: &Object, error: ApiError) -> ApiError {
 }
 
 /// The unsound objects that this process has found.
-static FOUND: Mutex<Found> = Mutex::new(Found { counts: BTreeMap::new(), since: None, lines: 0 });
+static UNREADABLE: Mutex<UnreadableCounts> =
+    Mutex::new(UnreadableCounts { counts: BTreeMap::new(), since: None, lines: 0 });
 
-struct Found {
+struct UnreadableCounts {
     /// The number of found objects, by group and resource.
     counts: BTreeMap<(String, String), u64>,
     /// When the minute began in which `lines` counts log lines.
@@ -141,7 +142,7 @@ struct Found {
     lines: usize,
 }
 
-impl Found {
+impl UnreadableCounts {
     fn add(&mut self, object: &Object, why: &json::Error) {
         let of = resource(object);
         if self.counts.len() < limits::UNREADABLE_KINDS || self.counts.contains_key(&of) {
@@ -163,5 +164,5 @@ impl Found {
 
 /// Returns how many versions of objects could not be decoded, by group and resource.
 pub fn counts() -> Vec<((String, String), u64)> {
-    FOUND.lock().counts.iter().map(|(of, count)| (of.clone(), *count)).collect()
+    UNREADABLE.lock().counts.iter().map(|(of, count)| (of.clone(), *count)).collect()
 }

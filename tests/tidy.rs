@@ -1,6 +1,7 @@
-//! Tests of the source files: lengths of files, functions and lines, whether every limit is used, and whether bounds
-//! stand among the limits.
+//! Tests of the source files: lengths of files, functions and lines, names of types, whether every limit is used, and
+//! whether bounds stand among the limits.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,16 @@ const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 120;
 /// File names that do not tell what the file contains.
 const VAGUE_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
+/// The largest number of types of one name.
+const TYPES_OF_ONE_NAME_MAX: usize = 3;
+/// Names that more types may have, since a reader meets them together with the name of their module.
+const CONVENTIONAL_TYPE_NAMES: [&str; 2] = [
+    "Error", // the error of a module, as in `std::fmt::Error`
+    "State", // what the component of the same file keeps, mostly behind its lock
+];
+/// Names that fit almost any type. At most one type has each.
+const VAGUE_TYPE_NAMES: [&str; 11] =
+    ["Attempt", "Found", "Part", "Place", "Places", "Reader", "Step", "Target", "Verdict", "Work", "Writer"];
 /// Marks of unfinished work.
 const LEFTOVERS: [&str; 5] = ["dbg!(", "todo!(", "unimplemented!(", concat!("FIX", "ME"), concat!("TO", "DO")];
 /// Endings of the names of numbers that bound something.
@@ -198,6 +209,43 @@ fn functions_fit_a_screen() {
             if length > FUNCTION_LINES_MAX && !source.is_test() {
                 complaints.push(format!("{}:{line} has {length} lines", source.path.display()));
             }
+        }
+    }
+    complain(&complaints);
+}
+
+/// Returns the type that a line at the level of the module defines. `None` if it defines none.
+fn defined_type(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+    let is_definition = matches!(words.next()?, "struct" | "enum" | "trait" | "type") && !line.starts_with(' ');
+    words.next().filter(|_| is_definition)?.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next()
+}
+
+#[test]
+fn a_type_name_has_one_meaning() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = sources();
+    let ours = |source: &&Source| {
+        !source.is_test() && ["src", "cluster", "proto"].iter().any(|name| source.path.starts_with(root.join(name)))
+    };
+    let mut defined: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for source in sources.iter().filter(ours) {
+        for name in source.text.lines().filter_map(defined_type) {
+            defined.entry(name).or_default().push(source.path.display().to_string());
+        }
+    }
+    assert!(defined.len() > 1_000, "only {} names of types were found", defined.len());
+    let mut complaints = Vec::new();
+    for (name, files) in &mut defined {
+        let most = if VAGUE_TYPE_NAMES.contains(name) { 1 } else { TYPES_OF_ONE_NAME_MAX };
+        if files.len() > most && !CONVENTIONAL_TYPE_NAMES.contains(name) {
+            files.sort();
+            complaints.push(format!("{} types are called {name}: in {}", files.len(), files.join(", ")));
+        }
+    }
+    for name in CONVENTIONAL_TYPE_NAMES {
+        if defined.get(name).is_none_or(|files| files.len() <= TYPES_OF_ONE_NAME_MAX) {
+            complaints.push(format!("{name} needs no exception"));
         }
     }
     complain(&complaints);

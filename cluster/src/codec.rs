@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use compact_str::CompactString;
 
-use crate::entry::{Action, Batch, Command, Filling, Operation, ShardId, Step};
+use crate::entry::{Action, Batch, Command, Filling, Operation, ShardId, ShardStep};
 use crate::object::{Term, WriteId};
 use crate::{Expectation, Key, Layout, Object, Revision, TableId, Terms};
 
@@ -126,7 +126,7 @@ impl<'a> Decoder<'a> {
         self.long().map(|revision| (revision > 0).then_some(Revision::new(revision)))
     }
 
-    fn step(&mut self) -> Option<Step> {
+    fn step(&mut self) -> Option<ShardStep> {
         let shard = ShardId { table: TableId::new(self.text()?), epoch: self.word()?, number: self.short()? };
         let action = match self.byte()? {
             FILL => {
@@ -139,7 +139,7 @@ impl<'a> Decoder<'a> {
             END => Action::End,
             _ => return None,
         };
-        Some(Step { shard, action })
+        Some(ShardStep { shard, action })
     }
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn put_batch(batch: &Batch, out: &mut Vec<u8>) {
     }
 }
 
-fn put_step(step: &Step, out: &mut Vec<u8>) {
+fn put_step(step: &ShardStep, out: &mut Vec<u8>) {
     put_text(step.shard.table.as_str(), out);
     out.extend_from_slice(&step.shard.epoch.to_le_bytes());
     out.extend_from_slice(&step.shard.number.to_le_bytes());
@@ -276,7 +276,7 @@ mod tests {
                 command("ns/b", Expectation::Revision(Revision::FIRST), Operation::Delete(None)),
             ],
             Some(Revision::LAST),
-            Some(Step { shard, action: Action::Fill(filling) }),
+            Some(ShardStep { shard, action: Action::Fill(filling) }),
         );
         let mut bytes = Vec::new();
         put_batch(&batch, &mut bytes);

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::limits::{
     ADMISSION_WAIT, ATTEMPT_INTERVAL, ATTEMPTS_TIMEOUT, DRAIN_TIMEOUT, FORMATION_INTERVAL, HELLO_TIMEOUT,
 };
-use crate::peer::{Hello, Lane, Peers, Target};
+use crate::peer::{Callee, Hello, Lane, Peers};
 use crate::raft::{GroupStatus, Unchanged};
 use crate::replica::running::Running;
 use crate::replica::sharding::mapping;
@@ -318,10 +318,10 @@ impl Store {
         };
         let members = self.cluster().members;
         let address = members.into_iter().find(|member| member.id == id).map(|member| member.address);
-        let target = Target { address: address.unwrap_or_default(), member: Some(id) };
+        let callee = Callee { address: address.unwrap_or_default(), member: Some(id) };
         let (lane, method) = (Lane::Control, Method::Administer as u32);
         let payload = Bytes::from(request.encode_to_vec());
-        let answer = peers.call(&target, lane, method, payload, DRAIN_TIMEOUT).await;
+        let answer = peers.call(&callee, lane, method, payload, DRAIN_TIMEOUT).await;
         let answer = answer.map_err(|error| refused(error.to_string()))?;
         match AdministerAnswer::decode(answer) {
             Ok(answer) if answer.refusal.is_empty() => Ok(()),

@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::model::{Column, Error, Field, Group, Package, Place, Resource, Shape, Subresource, Type};
+use crate::model::{Column, Error, Field, Group, Package, Resource, Shape, SourcePosition, Subresource, Type};
 use crate::resolve::{Kind, Names, Wire, split};
 
 /// Returns the source of all tables.
 pub fn tables(packages: &[Package], groups: &[Group]) -> Result<String, Error> {
     let names = Names::new(packages)?;
     let kinds = names.kinds()?;
-    let mut out = Source::default();
+    let mut out = GeneratedCode::default();
     for (number, (package, of)) in names.all.iter().enumerate() {
         out.table(&names, number, package, of)?;
     }
@@ -36,12 +36,12 @@ fn message(package: &Package, of: &Type) -> String {
 }
 
 #[derive(Default)]
-struct Source {
+struct GeneratedCode {
     text: String,
     statics: usize,
 }
 
-impl Source {
+impl GeneratedCode {
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         self.text.write_fmt(line).expect("writing to a string succeeds");
         self.text.push('\n');
@@ -102,8 +102,8 @@ impl Source {
         let mut items = Vec::new();
         for part in parts {
             let of = match part {
-                Wire::Field { index, .. } => format!("Part::Field({index})"),
-                Wire::Embedded { name, parts, .. } => format!("Part::Embedded({name:?}, {})", self.wire(parts)),
+                Wire::Field { index, .. } => format!("WirePart::Field({index})"),
+                Wire::Embedded { name, parts, .. } => format!("WirePart::Embedded({name:?}, {})", self.wire(parts)),
             };
             items.push(format!("Wire {{ number: {}, part: {of} }}", part.number()));
         }
@@ -111,7 +111,7 @@ impl Source {
     }
 
     fn field(&mut self, names: &Names<'_>, package: &Package, field: &Field) -> Result<String, Error> {
-        let shape = self.shape(names, package, &field.shape, Some(field), &field.place)?;
+        let shape = self.shape(names, package, &field.shape, Some(field), &field.position)?;
         let enumeration = self.texts(&field.enumeration);
         let presence = match (field.pointer, field.always) {
             (false, false) => "OmitEmpty",
@@ -144,14 +144,14 @@ impl Source {
         package: &Package,
         shape: &Shape,
         field: Option<&Field>,
-        place: &Place,
+        position: &SourcePosition,
     ) -> Result<String, Error> {
         Ok(match shape {
             Shape::Plain(source) => (*source).to_owned(),
             Shape::String(named) => format!("Shape::String {{ named: B({named:?}) }}"),
-            Shape::Struct(name) => format!("Shape::Struct(Ref::Static(&T{}))", names.find(package, name, place)?),
+            Shape::Struct(name) => format!("Shape::Struct(Ref::Static(&T{}))", names.find(package, name, position)?),
             Shape::List { named, boxed, pointers, item } => {
-                let item = self.shape(names, package, item, None, place)?;
+                let item = self.shape(names, package, item, None, position)?;
                 let topology = match field {
                     Some(field) if field.set => "Topology::Set".to_owned(),
                     Some(field) if !field.keys.is_empty() => format!("Topology::Map({})", self.texts(&field.keys)),
@@ -168,7 +168,7 @@ impl Source {
                 format!("Shape::List(Ref::Static(&{list}))")
             }
             Shape::Map { named, value } => {
-                let value = self.shape(names, package, value, None, place)?;
+                let value = self.shape(names, package, value, None, position)?;
                 let atomic = field.is_some_and(|field| field.atomic);
                 let map =
                     self.fresh("Map", &format!("Map {{ value: {value}, named: B({named:?}), atomic: {atomic} }}"));
@@ -193,7 +193,7 @@ impl Source {
         for group in groups {
             let mut versions = Vec::new();
             for version in &group.versions {
-                let none = || Place { file: "groups.txt".to_owned(), line: 0 };
+                let none = || SourcePosition { file: "groups.txt".to_owned(), line: 0 };
                 let package = names
                     .served(&group.name, version)
                     .ok_or_else(|| none().error(format!("no file has the package {}/{version}", group.name)))?;
@@ -224,7 +224,7 @@ impl Source {
     fn resource(&mut self, kinds: &[Kind], group: &str, version: &str, of: &Resource) -> Result<String, Error> {
         let find = |group: &str, version: &str, name: &str| {
             let found = kinds.iter().position(|k| k.group == group && k.version == version && k.name == name);
-            found.ok_or_else(|| of.place.error(format!("there is no kind {name} in {group}/{version}")))
+            found.ok_or_else(|| of.position.error(format!("there is no kind {name} in {group}/{version}")))
         };
         let kind = find(group, version, &of.kind)?;
         if !of.list_kind.is_empty() {

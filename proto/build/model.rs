@@ -31,7 +31,7 @@ pub struct Resource {
     pub list_kind: String,
     pub subresources: Vec<Subresource>,
     pub columns: Vec<Column>,
-    pub place: Place,
+    pub position: SourcePosition,
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub struct Type {
     pub unions: Vec<Union>,
     pub members: Vec<Member>,
     pub description: String,
-    pub place: Place,
+    pub position: SourcePosition,
 }
 
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub struct Union {
 #[derive(Debug)]
 pub enum Member {
     Field(Field),
-    Embedded { number: u32, target: String, place: Place },
+    Embedded { number: u32, target: String, position: SourcePosition },
 }
 
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ pub struct Field {
     pub enumeration: Vec<String>,
     pub default: Option<String>,
     pub description: String,
-    pub place: Place,
+    pub position: SourcePosition,
 }
 
 /// The type of a field, list item or map value.
@@ -124,27 +124,27 @@ pub enum Shape {
 
 /// Where something was read.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct SourcePosition {
     pub file: String,
     pub line: usize,
 }
 
-/// A fault in the catalogue and its place.
+/// A fault in the catalogue and its position.
 #[derive(Debug)]
 pub struct Error {
-    pub place: Place,
+    pub position: SourcePosition,
     pub message: String,
 }
 
-impl Place {
-    /// Returns an error at this place.
+impl SourcePosition {
+    /// Returns an error at this position.
     pub fn error(&self, message: impl Into<String>) -> Error {
-        Error { place: self.clone(), message: message.into() }
+        Error { position: self.clone(), message: message.into() }
     }
 }
 
 impl std::fmt::Display for Error {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}:{}: {}", self.place.file, self.place.line, self.message)
+        write!(out, "{}:{}: {}", self.position.file, self.position.line, self.message)
     }
 }

@@ -1,6 +1,8 @@
 //! Reads the text of the catalogue; `catalogue/README.md` describes it.
 
-use crate::model::{Column, Error, Field, Group, Member, Package, Place, Resource, Shape, Subresource, Type, Union};
+use crate::model::{
+    Column, Error, Field, Group, Member, Package, Resource, Shape, SourcePosition, Subresource, Type, Union,
+};
 
 /// Reads `groups.txt`.
 pub fn groups(file: &str, text: &str) -> Result<Vec<Group>, Error> {
@@ -8,7 +10,7 @@ pub fn groups(file: &str, text: &str) -> Result<Vec<Group>, Error> {
     for line in Line::all(file, text) {
         let Some((name, versions)) = line.words.split_first() else { continue };
         if versions.is_empty() {
-            return Err(line.place.error(format!("group {name} has no versions")));
+            return Err(line.position.error(format!("group {name} has no versions")));
         }
         let name = if *name == "\"\"" { String::new() } else { (*name).to_owned() };
         groups.push(Group { name, versions: owned(versions) });
@@ -21,19 +23,19 @@ pub fn packages(file: &str, text: &str) -> Result<Vec<Package>, Error> {
     let mut packages: Vec<Package> = Vec::new();
     let mut within = Within::Nothing;
     for line in Line::all(file, text) {
-        let place = &line.place;
+        let position = &line.position;
         if line.indented {
             let package = packages.last_mut();
             match within {
                 Within::Resource => {
                     let last = package.and_then(|package| package.resources.last_mut());
-                    resource_line(last.ok_or_else(|| place.error("no resource is open"))?, &line)?;
+                    resource_line(last.ok_or_else(|| position.error("no resource is open"))?, &line)?;
                 }
                 Within::Type => {
                     let last = package.and_then(|package| package.types.last_mut());
-                    type_line(last.ok_or_else(|| place.error("no type is open"))?, &line)?;
+                    type_line(last.ok_or_else(|| position.error("no type is open"))?, &line)?;
                 }
-                Within::Nothing => return Err(place.error("an indented line needs a resource or type above it")),
+                Within::Nothing => return Err(position.error("an indented line needs a resource or type above it")),
             }
             continue;
         }
@@ -49,7 +51,7 @@ pub fn packages(file: &str, text: &str) -> Result<Vec<Package>, Error> {
                 Within::Nothing
             }
             (["resource", name, singular, kind, scope], Some(package)) => {
-                package.resources.push(resource([name, singular, kind, scope], place)?);
+                package.resources.push(resource([name, singular, kind, scope], position)?);
                 Within::Resource
             }
             (["type", name, markers @ ..], Some(package)) => {
@@ -57,8 +59,8 @@ pub fn packages(file: &str, text: &str) -> Result<Vec<Package>, Error> {
                 package.types.push(open);
                 Within::Type
             }
-            (["resource" | "type", ..], None) => return Err(place.error("no package is open")),
-            (words, _) => return Err(place.error(format!("cannot read {words:?}"))),
+            (["resource" | "type", ..], None) => return Err(position.error("no package is open")),
+            (words, _) => return Err(position.error(format!("cannot read {words:?}"))),
         };
     }
     Ok(packages)
@@ -73,7 +75,7 @@ enum Within {
 
 /// A line that is not empty.
 struct Line<'a> {
-    place: Place,
+    position: SourcePosition,
     indented: bool,
     words: Vec<&'a str>,
     /// The text before the description, trimmed.
@@ -87,7 +89,7 @@ impl<'a> Line<'a> {
         filled.map(move |(index, line)| {
             let (body, description) = line.split_once(" -- ").unwrap_or((line, ""));
             Line {
-                place: Place { file: file.to_owned(), line: index + 1 },
+                position: SourcePosition { file: file.to_owned(), line: index + 1 },
                 indented: line.starts_with(' '),
                 words: words(body),
                 body: body.trim(),
@@ -116,11 +118,11 @@ fn dash(word: &str) -> String {
     if word == "-" { String::new() } else { word.to_owned() }
 }
 
-fn resource([name, singular, kind, scope]: [&str; 4], place: &Place) -> Result<Resource, Error> {
+fn resource([name, singular, kind, scope]: [&str; 4], position: &SourcePosition) -> Result<Resource, Error> {
     let namespaced = match scope {
         "namespaced" => true,
         "cluster" => false,
-        _ => return Err(place.error(format!("scope {scope} is neither namespaced nor cluster"))),
+        _ => return Err(position.error(format!("scope {scope} is neither namespaced nor cluster"))),
     };
     Ok(Resource {
         name: name.to_owned(),
@@ -134,7 +136,7 @@ fn resource([name, singular, kind, scope]: [&str; 4], place: &Place) -> Result<R
         list_kind: String::new(),
         subresources: Vec::new(),
         columns: Vec::new(),
-        place: place.clone(),
+        position: position.clone(),
     })
 }
 
@@ -162,20 +164,20 @@ fn resource_line(resource: &mut Resource, line: &Line<'_>) -> Result<(), Error> 
         ["column", priority, kind, format, _, ..] => {
             let name = line.body.splitn(5, ' ').nth(4).unwrap_or_default();
             resource.columns.push(Column {
-                priority: number(priority, &line.place)?,
+                priority: number(priority, &line.position)?,
                 kind: (*kind).to_owned(),
                 format: dash(format),
                 name: name.to_owned(),
                 description: line.description.clone(),
             });
         }
-        words => return Err(line.place.error(format!("a resource has no line {words:?}"))),
+        words => return Err(line.position.error(format!("a resource has no line {words:?}"))),
     }
     Ok(())
 }
 
-fn number<N: std::str::FromStr>(word: &str, place: &Place) -> Result<N, Error> {
-    word.parse().map_err(|_| place.error(format!("{word} is not a number")))
+fn number<N: std::str::FromStr>(word: &str, position: &SourcePosition) -> Result<N, Error> {
+    word.parse().map_err(|_| position.error(format!("{word} is not a number")))
 }
 
 fn type_head(name: &str, markers: &[&str], line: &Line<'_>, api_version: &str) -> Result<Type, Error> {
@@ -187,7 +189,7 @@ fn type_head(name: &str, markers: &[&str], line: &Line<'_>, api_version: &str) -
         unions: Vec::new(),
         members: Vec::new(),
         description: line.description.clone(),
-        place: line.place.clone(),
+        position: line.position.clone(),
     };
     for marker in markers {
         match marker.split_once('=') {
@@ -195,45 +197,45 @@ fn type_head(name: &str, markers: &[&str], line: &Line<'_>, api_version: &str) -
             None if *marker == "atomic" => open.atomic = true,
             None if *marker == "json-only" => open.json_only = true,
             Some(("kind", versions)) => open.kinds.extend(versions.split(',').map(str::to_owned)),
-            _ => return Err(line.place.error(format!("a type has no marker {marker}"))),
+            _ => return Err(line.position.error(format!("a type has no marker {marker}"))),
         }
     }
     Ok(open)
 }
 
 fn type_line(open: &mut Type, line: &Line<'_>) -> Result<(), Error> {
-    let place = &line.place;
+    let position = &line.position;
     match line.words.as_slice() {
         ["union", discriminator, members @ ..] => {
             let pair = |word: &&str| {
-                let (field, value) = word.split_once('=').ok_or_else(|| place.error("a union needs FIELD=VALUE"))?;
+                let (field, value) = word.split_once('=').ok_or_else(|| position.error("a union needs FIELD=VALUE"))?;
                 Ok((field.to_owned(), value.to_owned()))
             };
             let members = members.iter().map(pair).collect::<Result<_, Error>>()?;
             open.unions.push(Union { discriminator: dash(discriminator), members });
         }
         [number, target] if target.starts_with('@') => open.members.push(Member::Embedded {
-            number: field_number(number, place)?,
+            number: field_number(number, position)?,
             target: target[1..].to_owned(),
-            place: place.clone(),
+            position: position.clone(),
         }),
         [number, name, shape, markers @ ..] => {
-            open.members.push(Member::Field(field(field_number(number, place)?, name, shape, markers, line)?));
+            open.members.push(Member::Field(field(field_number(number, position)?, name, shape, markers, line)?));
         }
-        words => return Err(place.error(format!("a type has no line {words:?}"))),
+        words => return Err(position.error(format!("a type has no line {words:?}"))),
     }
     Ok(())
 }
 
-fn field_number(word: &str, place: &Place) -> Result<u32, Error> {
-    if word == "-" { Ok(0) } else { number(word, place) }
+fn field_number(word: &str, position: &SourcePosition) -> Result<u32, Error> {
+    if word == "-" { Ok(0) } else { number(word, position) }
 }
 
 fn field(number: u32, name: &str, text: &str, markers: &[&str], line: &Line<'_>) -> Result<Field, Error> {
     let mut field = Field {
         number,
         name: name.to_owned(),
-        shape: shape(text, &line.place)?,
+        shape: shape(text, &line.position)?,
         always: false,
         pointer: false,
         required: false,
@@ -248,7 +250,7 @@ fn field(number: u32, name: &str, text: &str, markers: &[&str], line: &Line<'_>)
         enumeration: Vec::new(),
         default: None,
         description: line.description.clone(),
-        place: line.place.clone(),
+        position: line.position.clone(),
     };
     for marker in markers {
         match marker.split_once('=') {
@@ -259,18 +261,18 @@ fn field(number: u32, name: &str, text: &str, markers: &[&str], line: &Line<'_>)
                 field.enumeration = values.trim_matches('"').split('|').map(str::to_owned).collect();
             }
             Some(("default", json)) => field.default = Some(json.to_owned()),
-            Some(_) => return Err(line.place.error(format!("a field has no marker {marker}"))),
-            None => *flag(&mut field, marker, &line.place)? = true,
+            Some(_) => return Err(line.position.error(format!("a field has no marker {marker}"))),
+            None => *flag(&mut field, marker, &line.position)? = true,
         }
     }
     let list = matches!(field.shape, Shape::List { .. });
     if (field.set || !field.keys.is_empty()) && !list {
-        return Err(line.place.error("only a list can be a set or have keys"));
+        return Err(line.position.error("only a list can be a set or have keys"));
     }
     Ok(field)
 }
 
-fn flag<'a>(field: &'a mut Field, marker: &str, place: &Place) -> Result<&'a mut bool, Error> {
+fn flag<'a>(field: &'a mut Field, marker: &str, position: &SourcePosition) -> Result<&'a mut bool, Error> {
     Ok(match marker {
         "always" => &mut field.always,
         "ptr" => &mut field.pointer,
@@ -281,27 +283,27 @@ fn flag<'a>(field: &'a mut Field, marker: &str, place: &Place) -> Result<&'a mut
         "merge" => &mut field.merge,
         "retain-keys" => &mut field.retain_keys,
         "replace" => &mut field.replace,
-        _ => return Err(place.error(format!("a field has no marker {marker}"))),
+        _ => return Err(position.error(format!("a field has no marker {marker}"))),
     })
 }
 
-fn shape(text: &str, place: &Place) -> Result<Shape, Error> {
+fn shape(text: &str, position: &SourcePosition) -> Result<Shape, Error> {
     let (boxed, list) = match text.strip_prefix("boxed[]") {
         Some(rest) => (true, Some(rest)),
         None => (false, text.strip_prefix("[]")),
     };
     if let Some(rest) = list {
-        let (named, rest) = named(rest, place)?;
+        let (named, rest) = named(rest, position)?;
         let (pointers, rest) = rest.strip_prefix('*').map_or((false, rest), |rest| (true, rest));
-        return Ok(Shape::List { named, boxed, pointers, item: Box::new(shape(rest, place)?) });
+        return Ok(Shape::List { named, boxed, pointers, item: Box::new(shape(rest, position)?) });
     }
     if text.starts_with("map(") || text.starts_with("map[") {
-        let (named, rest) = named(&text[3..], place)?;
-        let value = rest.strip_prefix("[string]").ok_or_else(|| place.error("a map's keys are [string]"))?;
-        return Ok(Shape::Map { named, value: Box::new(shape(value, place)?) });
+        let (named, rest) = named(&text[3..], position)?;
+        let value = rest.strip_prefix("[string]").ok_or_else(|| position.error("a map's keys are [string]"))?;
+        return Ok(Shape::Map { named, value: Box::new(shape(value, position)?) });
     }
     if let Some(rest) = text.strip_prefix("string(") {
-        let name = rest.strip_suffix(')').ok_or_else(|| place.error(format!("{text} lacks a )")))?;
+        let name = rest.strip_suffix(')').ok_or_else(|| position.error(format!("{text} lacks a )")))?;
         return Ok(Shape::String(name.to_owned()));
     }
     Ok(match text {
@@ -325,13 +327,13 @@ fn shape(text: &str, place: &Place) -> Result<Shape, Error> {
         name if name.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase)) => {
             Shape::Struct(name.to_owned())
         }
-        _ => return Err(place.error(format!("{text} is not a type"))),
+        _ => return Err(position.error(format!("{text} is not a type"))),
     })
 }
 
 /// Takes a leading `(v1.Name)`. Returns the name, which is empty if there is none, and the rest.
-fn named<'a>(text: &'a str, place: &Place) -> Result<(String, &'a str), Error> {
+fn named<'a>(text: &'a str, position: &SourcePosition) -> Result<(String, &'a str), Error> {
     let Some(rest) = text.strip_prefix('(') else { return Ok((String::new(), text)) };
-    let (name, rest) = rest.split_once(')').ok_or_else(|| place.error(format!("{text} lacks a )")))?;
+    let (name, rest) = rest.split_once(')').ok_or_else(|| position.error(format!("{text} lacks a )")))?;
     Ok((name.to_owned(), rest))
 }

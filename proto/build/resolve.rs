@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Error, Field, Member, Package, Place, Type};
+use crate::model::{Error, Field, Member, Package, SourcePosition, Type};
 
 /// How deep types may embed each other.
 const EMBEDDING_DEPTH_MAX: usize = 8;
@@ -52,7 +52,7 @@ impl<'a> Names<'a> {
         for package in packages {
             for of in &package.types {
                 if types.insert((package.alias.as_str(), of.name.as_str()), all.len()).is_some() {
-                    return Err(of.place.error(format!("type {}.{} is defined twice", package.alias, of.name)));
+                    return Err(of.position.error(format!("type {}.{} is defined twice", package.alias, of.name)));
                 }
                 all.push((package, of));
             }
@@ -61,9 +61,9 @@ impl<'a> Names<'a> {
     }
 
     /// Returns the number of the type that `name` means within `package`.
-    pub fn find(&self, package: &Package, name: &str, place: &Place) -> Result<usize, Error> {
+    pub fn find(&self, package: &Package, name: &str, position: &SourcePosition) -> Result<usize, Error> {
         let key = name.rsplit_once('.').unwrap_or((package.alias.as_str(), name));
-        self.types.get(&key).copied().ok_or_else(|| place.error(format!("there is no type {name}")))
+        self.types.get(&key).copied().ok_or_else(|| position.error(format!("there is no type {name}")))
     }
 
     /// Returns all fields of a type, embedded ones in place, and the layout of its protobuf message.
@@ -72,7 +72,7 @@ impl<'a> Names<'a> {
         let wire = self.inline(package, of, &mut fields, EMBEDDING_DEPTH_MAX)?;
         for (index, (_, field)) in fields.iter().enumerate() {
             if fields[..index].iter().any(|(_, other)| other.name == field.name) {
-                return Err(field.place.error(format!("{} has two fields {}", of.name, field.name)));
+                return Err(field.position.error(format!("{} has two fields {}", of.name, field.name)));
             }
         }
         Ok((fields, if of.json_only { Vec::new() } else { wire }))
@@ -86,7 +86,7 @@ impl<'a> Names<'a> {
         depth: usize,
     ) -> Result<Vec<Wire>, Error> {
         if depth == 0 {
-            return Err(of.place.error(format!("types embed each other too deep at {}", of.name)));
+            return Err(of.position.error(format!("types embed each other too deep at {}", of.name)));
         }
         let mut wire = Vec::new();
         for member in &of.members {
@@ -95,8 +95,8 @@ impl<'a> Names<'a> {
                     wire.push(Wire::Field { number: field.number, index: fields.len() });
                     fields.push((package, field.clone()));
                 }
-                Member::Embedded { number, target, place } => {
-                    let (package, of) = self.all[self.find(package, target, place)?];
+                Member::Embedded { number, target, position } => {
+                    let (package, of) = self.all[self.find(package, target, position)?];
                     let first = fields.len();
                     let parts = self.inline(package, of, fields, depth - 1)?;
                     if *number == 0 {
@@ -109,7 +109,7 @@ impl<'a> Names<'a> {
         wire.retain(|part| part.number() != 0);
         wire.sort_by_key(Wire::number);
         if let Some(pair) = wire.windows(2).find(|pair| pair[0].number() == pair[1].number()) {
-            return Err(of.place.error(format!("{} has number {} twice", of.name, pair[0].number())));
+            return Err(of.position.error(format!("{} has number {} twice", of.name, pair[0].number())));
         }
         Ok(wire)
     }
@@ -128,7 +128,7 @@ impl<'a> Names<'a> {
             (&pair[0].group, &pair[0].version, &pair[0].name) == (&pair[1].group, &pair[1].version, &pair[1].name)
         };
         match kinds.windows(2).find(same) {
-            Some(pair) => Err(self.all[pair[1].of].1.place.error(format!("kind {} is defined twice", pair[1].name))),
+            Some(pair) => Err(self.all[pair[1].of].1.position.error(format!("kind {} is defined twice", pair[1].name))),
             None => Ok(kinds),
         }
     }

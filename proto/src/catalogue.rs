@@ -12,8 +12,8 @@ mod tables {
 
     use super::{Group, Version};
     use crate::schema::{
-        AnyKind, Column, Field, Kind, List, Map, Part, Patch, Presence, Ref, Resource, Shape, Subresource, Text,
-        Topology, Type, Union, Wire,
+        AnyKind, Column, Field, Kind, List, Map, Patch, Presence, Ref, Resource, Shape, Subresource, Text, Topology,
+        Type, Union, Wire, WirePart,
     };
 
     include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));

@@ -1,7 +1,7 @@
 //! Counts and spot facts of the tables.
 
 use super::*;
-use crate::schema::{AnyKind, Field, Part, Presence, Shape, Topology};
+use crate::schema::{AnyKind, Field, Presence, Shape, Topology, WirePart};
 
 fn of(name: &str) -> &'static Type {
     type_by_openapi(name).unwrap_or_else(|| panic!("{name} is a type"))
@@ -90,8 +90,8 @@ fn every_type_is_found_and_its_wire_reaches_every_numbered_field_once() {
         assert!(parts.windows(2).all(|pair| pair[0].number < pair[1].number));
         for wire in parts {
             match wire.part {
-                Part::Field(index) => seen.push(index),
-                Part::Embedded(_, parts) => walk(parts, seen),
+                WirePart::Field(index) => seen.push(index),
+                WirePart::Embedded(_, parts) => walk(parts, seen),
             }
         }
     }
@@ -194,10 +194,10 @@ fn embedded_types_are_inline_in_json_and_nested_on_the_wire() {
     let volume = of("io.k8s.api.core.v1.Volume");
     assert_eq!(volume.fields[1].name, "hostPath");
     assert_eq!(volume.wire.len(), 2);
-    assert!(matches!(volume.wire[1].part, Part::Embedded("VolumeSource", parts) if parts.len() == 30));
+    assert!(matches!(volume.wire[1].part, WirePart::Embedded("VolumeSource", parts) if parts.len() == 30));
     let rule = of("io.k8s.api.admissionregistration.v1.NamedRuleWithOperations");
-    let Part::Embedded(_, outer) = rule.wire[1].part else { panic!("embedded") };
-    assert!(matches!(outer[1].part, Part::Embedded(_, inner) if inner.len() == 4));
+    let WirePart::Embedded(_, outer) = rule.wire[1].part else { panic!("embedded") };
+    assert!(matches!(outer[1].part, WirePart::Embedded(_, inner) if inner.len() == 4));
     let pod = &kind("", "v1", "Pod").expect("a kind").of;
     assert_eq!((pod.message.as_ref(), pod.wire.len()), ("k8s.io.api.core.v1.Pod", 3));
     let table = &kind("meta.k8s.io", "v1", "Table").expect("a kind").of;

@@ -77,12 +77,12 @@ pub struct Wire {
     /// Field number.
     pub number: u32,
     /// The content under that number.
-    pub part: Part,
+    pub part: WirePart,
 }
 
 /// The content under a field number of a protobuf message.
 #[derive(Debug, Clone, Copy)]
-pub enum Part {
+pub enum WirePart {
     /// The field with this index in [`Type::fields`].
     Field(usize),
     /// A nested message whose fields JSON has inline, as fields of the outer type (Go's embedded structs), with the
@@ -95,8 +95,8 @@ impl Type {
     pub fn embedding(&self, field: usize) -> Vec<&'static str> {
         fn find(parts: &[Wire], field: usize, names: &mut Vec<&'static str>) -> bool {
             parts.iter().any(|wire| match wire.part {
-                Part::Field(index) => index == field,
-                Part::Embedded(name, inner) => {
+                WirePart::Field(index) => index == field,
+                WirePart::Embedded(name, inner) => {
                     names.push(name);
                     let found = find(inner, field, names);
                     if !found {

@@ -62,13 +62,13 @@ fn quoted(text: &str) -> String {
 const SECONDS: &str = "2006-01-02T15:04:05Z07:00";
 const MICROS: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-struct Reader<'a> {
+struct TimeReader<'a> {
     text: &'a str,
     rest: &'a str,
     layout: &'static str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TimeReader<'a> {
     fn fail<T>(&self, part: &'static str) -> Result<T, Error> {
         Err(Error::Part { text: self.text.into(), layout: self.layout, rest: self.rest.into(), part })
     }
@@ -143,7 +143,7 @@ impl Timestamp {
     }
 
     fn read(text: &str, layout: &'static str) -> Result<Self, Error> {
-        let mut r = Reader { text, rest: text, layout };
+        let mut r = TimeReader { text, rest: text, layout };
         let year = r.number(4, "2006")?;
         r.mark("-")?;
         let month = r.number(2, "01")?;
@@ -177,7 +177,7 @@ impl Timestamp {
     }
 }
 
-fn six_decimals(r: &mut Reader<'_>) -> Result<u32, Error> {
+fn six_decimals(r: &mut TimeReader<'_>) -> Result<u32, Error> {
     let bytes = r.rest.as_bytes();
     if bytes.len() < 7 || !matches!(bytes[0], b'.' | b',') || !bytes[1..7].iter().all(u8::is_ascii_digit) {
         return r.fail(".000000");
@@ -188,7 +188,7 @@ fn six_decimals(r: &mut Reader<'_>) -> Result<u32, Error> {
 }
 
 /// Reads a fraction, which may follow the seconds even where the layout has none.
-fn fraction(r: &mut Reader<'_>) -> u32 {
+fn fraction(r: &mut TimeReader<'_>) -> u32 {
     let Some(after) = r.rest.strip_prefix(['.', ',']) else { return 0 };
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 {

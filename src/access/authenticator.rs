@@ -359,7 +359,7 @@ impl From<Refused> for ApiError {
 mod tests {
     use std::time::Duration;
 
-    use super::super::tokens::{BoundKind, BoundObjects, Found, KeySet, SigningKey};
+    use super::super::tokens::{BoundKind, BoundObjects, BoundProperties, KeySet, SigningKey};
     use super::*;
 
     #[derive(Debug)]
@@ -370,7 +370,7 @@ mod tests {
             None
         }
 
-        fn find(&self, _: BoundKind, _: &str, _: &str) -> Option<Found> {
+        fn find(&self, _: BoundKind, _: &str, _: &str) -> Option<BoundProperties> {
             None
         }
     }

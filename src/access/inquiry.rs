@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use super::decision::Decision;
 use super::webhook::AccessWebhook;
 use crate::limits;
-use crate::webhooks::answers::Key;
+use crate::webhooks::answers::QuestionDigest;
 
 /// A question to a webhook.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Question {
     /// What is asked: the specification of a SubjectAccessReview.
     pub spec: Value,
     /// The digest of the specification.
-    pub key: Key,
+    pub key: QuestionDigest,
     /// Whether the answer may be kept for other requests.
     pub is_kept: bool,
 }
@@ -37,7 +37,7 @@ pub struct Inquiry(Mutex<Option<Box<State>>>);
 
 #[derive(Debug, Default)]
 struct State {
-    answers: HashMap<(u64, Key), Decision>,
+    answers: HashMap<(u64, QuestionDigest), Decision>,
     open: Option<Question>,
     /// Whether the request has raised too many questions. Each further one is answered with a refusal.
     is_exhausted: bool,
@@ -51,7 +51,7 @@ impl Clone for Inquiry {
 
 impl Inquiry {
     /// Returns a webhook's answer to a question of this request. `None` if the webhook must be asked.
-    pub(super) fn answer(&self, webhook: &AccessWebhook, key: &Key) -> Option<Decision> {
+    pub(super) fn answer(&self, webhook: &AccessWebhook, key: &QuestionDigest) -> Option<Decision> {
         let state = self.0.lock();
         let state = state.as_ref()?;
         let known = state.answers.get(&(webhook.number(), *key)).cloned();

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::match_attributes::namespace_object;
 use super::policy::PolicyVariables;
-use super::{MatchedVersion, Operation, Reinvocation, Version};
+use super::{MatchedVersion, Operation, Reinvocation, RuleVersion};
 use crate::access::User;
 use crate::registry::Registry;
 use crate::request::Notices;
@@ -150,12 +150,12 @@ impl DynamicAttributes<'_> {
     }
 
     /// Returns the resource and kind of the write in the version in which criteria matched it.
-    pub fn through(&self, version: Version) -> MatchedVersion {
+    pub fn through(&self, version: RuleVersion) -> MatchedVersion {
         match version {
-            Version::Requested => {
+            RuleVersion::Requested => {
                 MatchedVersion { resource: self.resource.clone(), kind: self.kind.clone(), other: None }
             }
-            Version::Other(other) => MatchedVersion {
+            RuleVersion::Other(other) => MatchedVersion {
                 resource: GroupVersionResource::of(&other),
                 kind: GroupVersionKind::of(&other, self.subresource),
                 other: Some(other),

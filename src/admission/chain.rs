@@ -1,6 +1,6 @@
 //! The admission plugins of Kubernetes 1.36 in their order, and which of them concern a resource.
 
-use super::plugin::{DecidesBy, Mutating, Part, Plugin, Presence, Step, Validating};
+use super::plugin::{DecidesBy, Mutating, Plugin, PluginStep, Presence, ResourcePart, Validating};
 use super::plugins::{
     always_deny, always_pull_images, certificate_approval, certificate_signing, certificate_subject_restriction,
     default_ingress_class, default_storage_class, default_toleration_seconds, deny_service_external_ips,
@@ -92,18 +92,18 @@ impl Switches {
 
     /// Returns the plugins that concern a resource.
     fn concerned(&self, served: &Served) -> Concerned {
-        let steps = |subresource: &str| self.by_operation(Part { served, subresource });
+        let steps = |subresource: &str| self.by_operation(ResourcePart { served, subresource });
         let parts = served.resource.subresources.iter().map(|part| (part.name.clone(), steps(&part.name)));
         Concerned { own: steps(""), parts: parts.collect() }
     }
 
-    fn by_operation(&self, part: Part<'_>) -> ByOperation {
+    fn by_operation(&self, part: ResourcePart<'_>) -> ByOperation {
         let mut all = ByOperation::default();
         for operation in [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect] {
             let steps = &mut all[operation as usize];
             for (position, plugin) in CHAIN.iter().enumerate().filter(|(_, plugin)| self.is_on(plugin)) {
                 // Plugins that ask outside have an index of their own, which changes.
-                let mutating = plugin.mutating.and_then(|Step { decides_by, run }| match run {
+                let mutating = plugin.mutating.and_then(|PluginStep { decides_by, run }| match run {
                     Mutating::First(_) => Some((decides_by, &mut steps.first)),
                     Mutating::Within(_) => Some((decides_by, &mut steps.mutating)),
                     Mutating::Outside(_) => None,
@@ -114,7 +114,7 @@ impl Switches {
                     set.insert(position);
                     decide(steps, position, by);
                 }
-                let validating = plugin.validating.and_then(|Step { decides_by, run }| match run {
+                let validating = plugin.validating.and_then(|PluginStep { decides_by, run }| match run {
                     Validating::Within(_) | Validating::Asking(_) => Some((decides_by, &mut steps.validating)),
                     Validating::Last(_) => Some((decides_by, &mut steps.last)),
                     Validating::Outside(_) => None,

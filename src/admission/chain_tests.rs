@@ -32,8 +32,8 @@ fn plugins_are_found_by_name() {
 #[test]
 fn only_quotas_and_a_final_refusal_follow_webhooks_and_policies() {
     let is_outside = |plugin: &Plugin| {
-        matches!(plugin.mutating, Some(Step { run: Mutating::Outside(_), .. }))
-            || matches!(plugin.validating, Some(Step { run: Validating::Outside(_), .. }))
+        matches!(plugin.mutating, Some(PluginStep { run: Mutating::Outside(_), .. }))
+            || matches!(plugin.validating, Some(PluginStep { run: Validating::Outside(_), .. }))
     };
     let acting = || CHAIN.iter().filter(|plugin| plugin.mutating.is_some() || plugin.validating.is_some());
     let outside: Vec<_> = acting().skip_while(|plugin| !is_outside(plugin)).map(|plugin| plugin.name).collect();

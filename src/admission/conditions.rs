@@ -11,12 +11,12 @@ use crate::expressions::{
 /// The match conditions of one webhook or policy, compiled once.
 #[derive(Debug, Default)]
 pub struct Conditions {
-    conditions: Vec<Condition>,
+    conditions: Vec<CompiledCondition>,
     ignores_failure: bool,
 }
 
 #[derive(Debug)]
-struct Condition {
+struct CompiledCondition {
     name: String,
     compiled: Result<Compiled, Fault>,
 }
@@ -41,7 +41,7 @@ impl Conditions {
 
     /// Compiles the `matchConditions` of a webhook or a policy. `compiler` knows the policy's variables.
     pub fn compile(compiler: &Compiler, spec: &Value, sees: OptionalNames) -> Self {
-        let condition = |condition: &Value| Condition {
+        let condition = |condition: &Value| CompiledCondition {
             name: condition.str_at(&["name"]).to_owned(),
             compiled: compiler.compile(condition.str_at(&["expression"]), Wanted::Bool, sees),
         };

@@ -49,21 +49,21 @@ pub struct Configuration {
 }
 
 /// Versions of a configuration, and its kind.
-type Known = &'static [(&'static str, &'static str)];
+type KnownVersions = &'static [(&'static str, &'static str)];
 
 /// Versions and kind of the configuration of PodSecurity.
-const OF_POD_SECURITY: Known = &[
+const OF_POD_SECURITY: KnownVersions = &[
     ("pod-security.admission.config.k8s.io/v1", "PodSecurityConfiguration"),
     ("pod-security.admission.config.k8s.io/v1beta1", "PodSecurityConfiguration"),
     ("pod-security.admission.config.k8s.io/v1alpha1", "PodSecurityConfiguration"),
 ];
 /// Version and kind of the configuration of EventRateLimit.
-const OF_EVENT_RATES: Known = &[("eventratelimit.admission.k8s.io/v1alpha1", "Configuration")];
+const OF_EVENT_RATES: KnownVersions = &[("eventratelimit.admission.k8s.io/v1alpha1", "Configuration")];
 
 /// Version and kind of the configuration of PodTolerationRestriction.
-const OF_TOLERATIONS: Known = &[("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration")];
+const OF_TOLERATIONS: KnownVersions = &[("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration")];
 /// Versions and kinds of the configuration of ResourceQuota.
-const OF_QUOTAS: Known = &[
+const OF_QUOTAS: KnownVersions = &[
     ("apiserver.config.k8s.io/v1", "ResourceQuotaConfiguration"),
     ("resourcequota.admission.k8s.io/v1beta1", "Configuration"),
     ("resourcequota.admission.k8s.io/v1alpha1", "Configuration"),
@@ -241,7 +241,7 @@ impl Document {
     }
 
     /// Returns the settings of a plugin, which `read` takes from a document of these versions and kinds.
-    fn settings<T>(&self, known: Known, read: fn(&Value, &mut Errors) -> T) -> Result<T, ConfigurationError> {
+    fn settings<T>(&self, known: KnownVersions, read: fn(&Value, &mut Errors) -> T) -> Result<T, ConfigurationError> {
         let (version, kind) = (self.text("apiVersion"), self.text("kind"));
         if !known.contains(&(version, kind)) {
             let (newest, right) = known.first().copied().unwrap_or_default();

@@ -10,16 +10,16 @@ use parking_lot::Mutex;
 use crate::field::{Errors, Path};
 use crate::limits;
 
-const KINDS: [(&str, Kind); 4] = [
-    ("Namespace", Kind::Namespace),
-    ("Server", Kind::Server),
-    ("SourceAndObject", Kind::SourceAndObject),
-    ("User", Kind::User),
+const KINDS: [(&str, LimitType); 4] = [
+    ("Namespace", LimitType::Namespace),
+    ("Server", LimitType::Server),
+    ("SourceAndObject", LimitType::SourceAndObject),
+    ("User", LimitType::User),
 ];
 
 /// What the events that share a limit have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LimitType {
     /// Nothing.
     Server,
     /// The namespace.
@@ -36,7 +36,7 @@ pub struct EventRates(Vec<Limit>);
 
 #[derive(Debug)]
 struct Limit {
-    kind: Kind,
+    kind: LimitType,
     per_second: f64,
     burst: f64,
     /// The largest number of keys that are remembered. A key that was forgotten has its whole burst again.
@@ -93,7 +93,7 @@ impl EventRates {
     }
 }
 
-impl Kind {
+impl LimitType {
     fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
@@ -130,7 +130,7 @@ impl Limit {
         let burst = number("burst", |burst| burst > 0, "must be positive");
         let per_second = number("qps", |rate| rate > 0, "must be positive");
         let keys_max = match kind {
-            Some(Kind::Server) => 1,
+            Some(LimitType::Server) => 1,
             _ => number("cacheSize", |size| size >= 0, "must not be negative"),
         };
         let keys_max = usize::try_from(keys_max).ok().filter(|max| *max > 0).unwrap_or(limits::EVENT_RATE_KEYS);

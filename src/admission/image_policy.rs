@@ -51,12 +51,12 @@ pub struct Settings {
 pub struct ImagePolicy {
     settings: Settings,
     backend: Backend,
-    answers: Answers<Verdict>,
+    answers: Answers<ImageDecision>,
 }
 
 /// What the webhook decides about the images of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ImageDecision {
     /// Whether the pod may have them.
     pub allowed: bool,
     /// Why not; may be empty.
@@ -132,7 +132,12 @@ impl ImagePolicy {
     ///
     /// # Errors
     /// Why the last call failed: the webhook cannot be reached or does not answer with a review.
-    pub async fn ask(&self, outbound: &Outbound, spec: Value, ends: Option<Instant>) -> Result<Verdict, CallError> {
+    pub async fn ask(
+        &self,
+        outbound: &Outbound,
+        spec: Value,
+        ends: Option<Instant>,
+    ) -> Result<ImageDecision, CallError> {
         let key = answers::key(&json::to_vec(&spec));
         if let Some(known) = self.answers.get(&key, Instant::now()) {
             return Ok(known);
@@ -143,37 +148,37 @@ impl ImagePolicy {
         let (bytes_max, first_wait) = (limits::IMAGE_ANSWER_BYTES, self.settings.backoff);
         let how = Persistence { timeout: limits::IMAGE_TIMEOUT, bytes_max, first_wait, ends };
         let answer = self.backend.ask_persistently(outbound, &review, how, |_, _| ()).await?;
-        let verdict = read(&answer).map_err(CallError::unreachable)?;
-        let ttl = if verdict.allowed { self.settings.allow_ttl } else { self.settings.deny_ttl };
-        let annotations = verdict.annotations.iter().map(|(key, value)| key.len() + value.len());
-        if verdict.reason.len() + annotations.sum::<usize>() <= limits::IMAGE_REASON_BYTES {
-            self.answers.keep(key, verdict.clone(), Instant::now(), ttl);
+        let decision = read(&answer).map_err(CallError::unreachable)?;
+        let ttl = if decision.allowed { self.settings.allow_ttl } else { self.settings.deny_ttl };
+        let annotations = decision.annotations.iter().map(|(key, value)| key.len() + value.len());
+        if decision.reason.len() + annotations.sum::<usize>() <= limits::IMAGE_REASON_BYTES {
+            self.answers.keep(key, decision.clone(), Instant::now(), ttl);
         }
-        Ok(verdict)
+        Ok(decision)
     }
 }
 
 /// The members of an answer that matter, with their types.
-const MEMBERS: [typed::Member; 4] = [
-    typed::Member {
+const MEMBERS: [typed::TypedMember; 4] = [
+    typed::TypedMember {
         path: &["status", "allowed"],
         of: "ImageReviewStatus",
         called: "bool",
         takes: |value| value.as_bool().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "reason"],
         of: "ImageReviewStatus",
         called: "string",
         takes: |value| value.as_str().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "auditAnnotations"],
         of: "ImageReviewStatus",
         called: "map[string]string",
         takes: |value| value.as_object().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "auditAnnotations", "{}"],
         of: "ImageReviewStatus",
         called: "string",
@@ -181,13 +186,13 @@ const MEMBERS: [typed::Member; 4] = [
     },
 ];
 
-fn read(answer: &Value) -> Result<Verdict, String> {
+fn read(answer: &Value) -> Result<ImageDecision, String> {
     typed::check(answer, &MEMBERS)?;
     let allowed = answer.at(&["status", "allowed"]).as_bool().unwrap_or(false);
     let annotations = answer.map_at(&["status", "auditAnnotations"]).into_iter().flat_map(Map::iter);
     let annotations = annotations.map(|(key, value)| (key.to_owned(), value.as_str().unwrap_or_default().to_owned()));
     let reason = answer.str_at(&["status", "reason"]).to_owned();
-    Ok(Verdict { allowed, reason, annotations: annotations.collect() })
+    Ok(ImageDecision { allowed, reason, annotations: annotations.collect() })
 }
 
 #[cfg(test)]
@@ -222,7 +227,7 @@ mod tests {
         let read = |status: Value| read(&value!({"status": status}));
         let noted = read(value!({"allowed": true, "auditAnnotations": {"a": "b"}})).unwrap();
         let annotations = vec![("a".to_owned(), "b".to_owned())];
-        assert_eq!(noted, Verdict { allowed: true, reason: String::new(), annotations });
+        assert_eq!(noted, ImageDecision { allowed: true, reason: String::new(), annotations });
         assert!(!read(Value::Null).unwrap().allowed);
         let why = "json: cannot unmarshal string into Go struct field ImageReviewStatus.status.allowed of type bool";
         assert_eq!(read(value!({"allowed": "yes"})).unwrap_err(), why);

@@ -16,8 +16,8 @@ const ANY: &str = "*";
 /// Which writes match: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criteria {
-    rules: Vec<Rule>,
-    excluded: Vec<Rule>,
+    rules: Vec<MatchRule>,
+    excluded: Vec<MatchRule>,
     /// Whether a write also matches through another version of the resource that a rule names (`matchPolicy:
     /// Equivalent`).
     equivalent: bool,
@@ -29,7 +29,7 @@ pub struct Criteria {
 
 /// The version in which a write matches a rule.
 #[derive(Debug, Clone)]
-pub enum Version {
+pub enum RuleVersion {
     /// The version of the request.
     Requested,
     /// Another version that serves the same objects.
@@ -49,19 +49,19 @@ pub struct MatchedVersion {
 
 /// One `RuleWithOperations`, with the object names that policies may add.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Rule {
+struct MatchRule {
     operations: Vec<Operation>,
     groups: Vec<String>,
     versions: Vec<String>,
     /// Resource and subresource.
     resources: Vec<(String, String)>,
-    scope: Scope,
+    scope: RuleScope,
     /// Names of objects; empty for any.
     object_names: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Scope {
+enum RuleScope {
     #[default]
     All,
     Cluster,
@@ -80,7 +80,7 @@ impl Criteria {
     }
 
     fn read(of: &Value, field: &str) -> Self {
-        let rules = |field: &str| of.list_at(&[field]).iter().map(Rule::of).collect();
+        let rules = |field: &str| of.list_at(&[field]).iter().map(MatchRule::of).collect();
         Self {
             rules: rules(field),
             excluded: rules("excludeResourceRules"),
@@ -108,9 +108,9 @@ impl Criteria {
     ///
     /// # Errors
     /// 404 if the rules match but the namespace of the write does not exist.
-    pub fn find(&self, write: &MatchAttributes<'_>) -> ApiResult<Option<Version>> {
+    pub fn find(&self, write: &MatchAttributes<'_>) -> ApiResult<Option<RuleVersion>> {
         let version = match self.rules.is_empty() {
-            true if self.all_without_rules => Version::Requested,
+            true if self.all_without_rules => RuleVersion::Requested,
             _ => match self.version(&self.rules, write) {
                 Some(version) => version,
                 None => return Ok(None),
@@ -129,18 +129,18 @@ impl Criteria {
     }
 
     /// Returns the version in which one of the rules names the resource of a write. Returns `None` if no rule does.
-    fn version(&self, rules: &[Rule], write: &MatchAttributes<'_>) -> Option<Version> {
+    fn version(&self, rules: &[MatchRule], write: &MatchAttributes<'_>) -> Option<RuleVersion> {
         // Only the resource differs between versions, so the other conditions are checked once.
         let wanting = || rules.iter().filter(|rule| rule.wants(write));
         if wanting().any(|rule| rule.names_resource(write.served, write.subresource)) {
-            return Some(Version::Requested);
+            return Some(RuleVersion::Requested);
         }
         if !self.equivalent {
             return None;
         }
         wanting()
             .find_map(|rule| write.equivalents().find(|other| rule.names_resource(other, write.subresource)))
-            .map(Version::Other)
+            .map(RuleVersion::Other)
     }
 
     /// Returns whether the selector matches the labels of the object or of the stored object.
@@ -168,7 +168,7 @@ impl Criteria {
     }
 }
 
-impl Rule {
+impl MatchRule {
     fn of(rule: &Value) -> Self {
         let texts = |field: &str| -> Vec<String> {
             rule.list_at(&[field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -185,9 +185,9 @@ impl Rule {
             versions: texts("apiVersions"),
             resources: resources.collect(),
             scope: match rule.str_at(&["scope"]) {
-                "Cluster" => Scope::Cluster,
-                "Namespaced" => Scope::Namespaced,
-                _ => Scope::All,
+                "Cluster" => RuleScope::Cluster,
+                "Namespaced" => RuleScope::Namespaced,
+                _ => RuleScope::All,
             },
             object_names: texts("resourceNames"),
         }
@@ -212,9 +212,9 @@ impl Rule {
     fn is_in_scope(&self, write: &MatchAttributes<'_>) -> bool {
         let namespaced = !write.is_of_namespaces() && !write.namespace.is_empty();
         match self.scope {
-            Scope::All => true,
-            Scope::Cluster => !namespaced,
-            Scope::Namespaced => namespaced,
+            RuleScope::All => true,
+            RuleScope::Cluster => !namespaced,
+            RuleScope::Namespaced => namespaced,
         }
     }
 }

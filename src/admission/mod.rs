@@ -54,7 +54,7 @@ pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;
 pub use index::{Concerns, Index, Indexed};
 pub use match_attributes::MatchAttributes;
-pub use matching::{Criteria, MatchedVersion, Version};
+pub use matching::{Criteria, MatchedVersion, RuleVersion};
 pub use plugin::Presence;
 pub use reinvocation::{Invoked, Reinvocation};
 pub use write::{BuiltInAttributes, Results};

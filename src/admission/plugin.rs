@@ -36,14 +36,14 @@ pub enum DecidesBy {
 
 /// A resource or one of its subresources.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct ResourcePart<'a> {
     /// The resource.
     pub served: &'a Served,
     /// Subresource; empty for the object itself.
     pub subresource: &'a str,
 }
 
-impl<'a> Part<'a> {
+impl<'a> ResourcePart<'a> {
     /// Returns the group in which objects are stored, the plural name, and the subresource.
     pub fn name(self) -> (&'a str, &'a str, &'a str) {
         (&self.served.stored.group, &self.served.resource.name, self.subresource)
@@ -94,10 +94,10 @@ pub enum Validating {
 
 /// A step of a plugin.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<R> {
+pub struct PluginStep<R> {
     /// Returns what the step decides by in an operation. `None` if it has nothing to do. Called once for each resource
     /// and subresource.
-    pub decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>,
+    pub decides_by: fn(ResourcePart<'_>, Operation) -> Option<DecidesBy>,
     /// The step itself.
     pub run: R,
 }
@@ -113,9 +113,9 @@ pub struct Plugin {
     /// the plugin saw.
     pub applies: fn(&BuiltInAttributes<'_>, &Value) -> bool,
     /// The step before the object is finished.
-    pub mutating: Option<Step<Mutating>>,
+    pub mutating: Option<PluginStep<Mutating>>,
     /// The step when the object is finished.
-    pub validating: Option<Step<Validating>>,
+    pub validating: Option<PluginStep<Validating>>,
 }
 
 impl Plugin {
@@ -131,26 +131,35 @@ impl Plugin {
     }
 
     /// Returns the plugin with a step that changes or refuses objects within the server.
-    pub const fn mutating(mut self, decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>, run: Mutate) -> Self {
-        self.mutating = Some(Step { decides_by, run: Mutating::Within(run) });
+    pub const fn mutating(
+        mut self,
+        decides_by: fn(ResourcePart<'_>, Operation) -> Option<DecidesBy>,
+        run: Mutate,
+    ) -> Self {
+        self.mutating = Some(PluginStep { decides_by, run: Mutating::Within(run) });
         self
     }
 
     /// Returns the plugin with a step that refuses finished objects within the server.
-    pub const fn validating(mut self, decides_by: fn(Part<'_>, Operation) -> Option<DecidesBy>, run: Validate) -> Self {
-        self.validating = Some(Step { decides_by, run: Validating::Within(run) });
+    pub const fn validating(
+        mut self,
+        decides_by: fn(ResourcePart<'_>, Operation) -> Option<DecidesBy>,
+        run: Validate,
+    ) -> Self {
+        self.validating = Some(PluginStep { decides_by, run: Validating::Within(run) });
         self
     }
 
     /// Returns the plugin with a step that lets something outside change or refuse objects.
     pub const fn mutating_outside(mut self, run: MutateOutside) -> Self {
-        self.mutating = Some(Step { decides_by: |_, _| Some(DecidesBy::Outside), run: Mutating::Outside(run) });
+        self.mutating = Some(PluginStep { decides_by: |_, _| Some(DecidesBy::Outside), run: Mutating::Outside(run) });
         self
     }
 
     /// Returns the plugin with a step that lets something outside refuse finished objects.
     pub const fn validating_outside(mut self, run: ValidateOutside) -> Self {
-        self.validating = Some(Step { decides_by: |_, _| Some(DecidesBy::Outside), run: Validating::Outside(run) });
+        self.validating =
+            Some(PluginStep { decides_by: |_, _| Some(DecidesBy::Outside), run: Validating::Outside(run) });
         self
     }
 }

@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 
 use super::BuiltInAttributes;
 use super::chain::CHAIN;
-use super::plugin::{DecidesBy, Mutating, Part, Validating};
+use super::plugin::{DecidesBy, Mutating, ResourcePart, Validating};
 use crate::access::Inquiry;
 use crate::metrics::admission::{Operation, Phase};
 use crate::registry::{Registry, Target};
@@ -143,7 +143,7 @@ impl Registry {
     /// Returns whether plugins decide about this update by other objects of the server, as they do for few updates of
     /// the resource.
     pub fn change_needs_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
-        let part = Part { served: target.served, subresource: target.subresource };
+        let part = ResourcePart { served: target.served, subresource: target.subresource };
         let is_so = |by: Option<DecidesBy>| matches!(by, Some(DecidesBy::TablesFor(holds)) if holds(object, old));
         self.steps(target, Operation::Update).by_tables_for_some.iter().map(|position| &CHAIN[position]).any(|plugin| {
             is_so(plugin.mutating.and_then(|step| (step.decides_by)(part, Operation::Update)))

@@ -21,13 +21,13 @@ const CHECKER: &str = "system:kube-aggregator";
 
 /// The result of a check: status, reason and message of the condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct Availability {
     status: &'static str,
     reason: &'static str,
     message: String,
 }
 
-impl Found {
+impl Availability {
     fn missing(reason: &'static str, message: String) -> Self {
         Self { status: "False", reason, message }
     }
@@ -82,7 +82,7 @@ pub fn is_available(object: &Value) -> bool {
 }
 
 /// Checks whether a server is available.
-pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Found {
+pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Availability {
     if let Some(found) = of_service(&aggregation.registry, remote) {
         return found;
     }
@@ -91,20 +91,20 @@ pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Found {
     let mut last = String::new();
     while let Some(outcome) = attempts.next().await {
         match outcome {
-            Ok(()) => return Found { status: "True", reason: "Passed", message: "all checks passed".into() },
+            Ok(()) => return Availability { status: "True", reason: "Passed", message: "all checks passed".into() },
             Err(why) => last = why,
         }
     }
-    Found::missing("FailedDiscoveryCheck", last)
+    Availability::missing("FailedDiscoveryCheck", last)
 }
 
 /// Checks the Service of a server. `None` if nothing is wrong with it.
-fn of_service(registry: &Registry, remote: &Remote) -> Option<Found> {
+fn of_service(registry: &Registry, remote: &Remote) -> Option<Availability> {
     let Remote { namespace, service: name, port, .. } = remote;
     let quoted = crate::field::quote(namespace);
     let served = registry.resources.of_resource("", "services")?;
     let Some(object) = registry.current(&served, namespace, name) else {
-        return Some(Found::missing("ServiceNotFound", format!("service/{name} in {quoted} is not present")));
+        return Some(Availability::missing("ServiceNotFound", format!("service/{name} in {quoted} is not present")));
     };
     let service = stored_value(&object).ok()?;
     if service.str_at(&["spec", "type"]) != "ClusterIP" {
@@ -113,18 +113,18 @@ fn of_service(registry: &Registry, remote: &Remote) -> Option<Found> {
     let mut ports = service.list_at(&["spec", "ports"]).iter();
     let Some(found) = ports.find(|own| own.int_at(&["port"]) == Some(i64::from(*port))) else {
         let why = format!("service/{name} in {quoted} is not listening on port {port}");
-        return Some(Found::missing("ServicePortError", why));
+        return Some(Availability::missing("ServicePortError", why));
     };
     let port_name = found.str_at(&["name"]);
     let slices = services::slices(registry, namespace, name);
     if slices.is_empty() {
         let why = format!("cannot find endpointslices for service/{name} in {quoted}");
-        return Some(Found::missing("EndpointsNotFound", why));
+        return Some(Availability::missing("EndpointsNotFound", why));
     }
     if !slices.iter().any(|slice| is_served_by(slice, port_name)) {
         let port_name = crate::field::quote(port_name);
         let why = format!("endpointslices for service/{name} in {quoted} have no addresses with port name {port_name}");
-        return Some(Found::missing("MissingEndpoints", why));
+        return Some(Availability::missing("MissingEndpoints", why));
     }
     None
 }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn conditions_keep_their_time_while_they_hold() {
-        let found = Found::missing("ServiceNotFound", "gone".into());
+        let found = Availability::missing("ServiceNotFound", "gone".into());
         let first = found.status(&Value::object()).unwrap();
         let mut object = Value::object();
         object.set_at(&["status"], first);
@@ -190,9 +190,9 @@ mod tests {
         });
         assert_eq!(found.status(&object), None);
         let time = |status: Value| status.list_at(&["conditions"])[0].str_at(&["lastTransitionTime"]).to_owned();
-        let other = Found::missing("MissingEndpoints", String::new()).status(&object).unwrap();
+        let other = Availability::missing("MissingEndpoints", String::new()).status(&object).unwrap();
         assert_eq!(time(other), "2020-01-01T00:00:00Z");
-        assert_ne!(time(Found::local().status(&object).unwrap()), "2020-01-01T00:00:00Z");
+        assert_ne!(time(Availability::local().status(&object).unwrap()), "2020-01-01T00:00:00Z");
     }
 
     #[test]

@@ -44,14 +44,14 @@ impl Drop for Held {
 
 /// Why an event was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum NotQueued {
     /// Too many events wait.
     Full,
     /// The thread has ended.
     Over,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for NotQueued {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Full => "too many wait",
@@ -99,17 +99,17 @@ impl Queue {
     ///
     /// # Errors
     /// Too many events wait, or the thread has ended.
-    pub fn put(&self, line: Bytes) -> Result<(), Refused> {
+    pub fn put(&self, line: Bytes) -> Result<(), NotQueued> {
         let bytes = line.len();
         self.total.events.fetch_add(1, Ordering::Relaxed);
         let before = self.total.bytes.fetch_add(bytes, Ordering::Relaxed);
         let held = Held { of: Arc::clone(&self.total), bytes };
         if before > 0 && before + bytes > limits::AUDIT_WAITING_BYTES {
-            return Err(Refused::Full);
+            return Err(NotQueued::Full);
         }
         self.sender.try_send(Waiting { line, _held: held }).map_err(|error| match error {
-            TrySendError::Full(_) => Refused::Full,
-            TrySendError::Closed(_) => Refused::Over,
+            TrySendError::Full(_) => NotQueued::Full,
+            TrySendError::Closed(_) => NotQueued::Over,
         })
     }
 
@@ -226,7 +226,7 @@ mod tests {
         for _ in 0..5 {
             queue.put(Bytes::from_static(b"x")).unwrap();
         }
-        assert_eq!(queue.put(Bytes::from_static(b"x")), Err(Refused::Full));
+        assert_eq!(queue.put(Bytes::from_static(b"x")), Err(NotQueued::Full));
         let began = Instant::now();
         assert_eq!(lengths(batches.next().await), [1, 1, 1]);
         assert_eq!((began.elapsed().as_secs(), lengths(batches.next().await)), (0, vec![1, 1]));
@@ -240,7 +240,7 @@ mod tests {
         let began = Instant::now();
         close.send_replace(true);
         assert_eq!((lengths(batches.next().await), lengths(batches.next().await)), (vec![1], vec![]));
-        assert_eq!((began.elapsed(), queue.put(Bytes::new())), (Duration::ZERO, Err(Refused::Over)));
+        assert_eq!((began.elapsed(), queue.put(Bytes::new())), (Duration::ZERO, Err(NotQueued::Over)));
     }
 
     #[tokio::test]
@@ -249,9 +249,9 @@ mod tests {
         let (queue, mut batches) = queue(&options(9, 1, 0), 100, closing);
         let line = Bytes::from(vec![b'x'; limits::AUDIT_WAITING_BYTES / 2 + 1]);
         queue.put(line.clone()).unwrap();
-        assert_eq!(queue.put(line.clone()), Err(Refused::Full));
+        assert_eq!(queue.put(line.clone()), Err(NotQueued::Full));
         let batch = batches.next().await;
-        assert_eq!(queue.put(line.clone()), Err(Refused::Full), "it is on its way");
+        assert_eq!(queue.put(line.clone()), Err(NotQueued::Full), "it is on its way");
         drop(batch);
         queue.put(line).unwrap();
         assert_eq!(queue.held(), 1);

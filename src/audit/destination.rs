@@ -11,7 +11,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{Semaphore, oneshot, watch};
 
 use super::batch::{self, Batches, Queue};
-use super::form::Draft;
+use super::form::EventDraft;
 use super::log::LogFile;
 use super::losses::Losses;
 use super::webhook::AuditWebhook;
@@ -167,7 +167,7 @@ impl Destination {
     }
 
     /// Takes an event.
-    pub fn take(&self, draft: &Draft<'_>) -> Taken {
+    pub fn take(&self, draft: &EventDraft<'_>) -> Taken {
         let Some(line) = self.line(draft) else { return Taken::default() };
         match &self.way {
             Way::Log(log) => {
@@ -201,7 +201,7 @@ impl Destination {
     }
 
     /// Returns the line of an event. `None` if the event is too large even without its objects.
-    fn line(&self, draft: &Draft<'_>) -> Option<Bytes> {
+    fn line(&self, draft: &EventDraft<'_>) -> Option<Bytes> {
         let in_form = |json: Bytes| match self.format {
             AuditFormat::Json => json,
             AuditFormat::Legacy => draft.legacy(),

@@ -15,8 +15,8 @@ use flotilla_proto::{catalogue, duration, json, protobuf, yaml};
 
 use super::Audit;
 use super::destination::Later;
-use super::form::Draft;
-use super::policy::{Level, ObjectRef, Requested, Stage, Verdict};
+use super::form::EventDraft;
+use super::policy::{AuditDecision, Level, ObjectRef, Requested, Stage};
 use crate::access::User;
 use crate::limits;
 use crate::request::record::Record;
@@ -35,7 +35,7 @@ pub(super) struct Answered {
 
 /// The objects that the path of a request names. Parts that the path does not name are empty.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedObjects {
     pub(super) group: String,
     pub(super) version: String,
     pub(super) resource: String,
@@ -44,7 +44,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-impl Named {
+impl NamedObjects {
     fn of(object: ObjectRef<'_>) -> Self {
         Self {
             group: object.group.to_owned(),
@@ -72,7 +72,7 @@ pub struct Took {
 #[derive(Debug)]
 pub struct Audited {
     audit: Arc<Audit>,
-    pub(super) verdict: Verdict,
+    pub(super) decision: AuditDecision,
     pub(super) id: String,
     pub(super) received: Timestamp,
     began: Instant,
@@ -84,7 +84,7 @@ pub struct Audited {
     pub(super) addresses: Vec<IpAddr>,
     pub(super) agent: String,
     /// The objects that the path names. `None` if the path names no resource.
-    pub(super) object: Option<Named>,
+    pub(super) object: Option<NamedObjects>,
     /// Whether the request is long-running.
     lasts: bool,
     /// Whether another server answers.
@@ -114,9 +114,9 @@ impl Audited {
         (user, began, authentication): (Option<&Arc<User>>, Instant, Duration),
         (requested, lasts): (&Requested<'_>, bool),
     ) -> Option<Box<Self>> {
-        let verdict = audit.policy.decide(user.map(|user| &**user), requested);
-        audit.counts.level(verdict.level);
-        if verdict.level == Level::None {
+        let decision = audit.policy.decide(user.map(|user| &**user), requested);
+        audit.counts.level(decision.level);
+        if decision.level == Level::None {
             return None;
         }
         let agent =
@@ -127,7 +127,7 @@ impl Audited {
         };
         Some(Box::new(Self {
             audit: Arc::clone(audit),
-            verdict,
+            decision,
             id: String::from_utf8_lossy(id.as_bytes()).into_owned(),
             received: wall_clock::timestamp(),
             began,
@@ -137,7 +137,7 @@ impl Audited {
             user: user.cloned(),
             addresses: addresses(request.headers(), request.peer_addr().map(|peer| peer.ip().to_canonical())),
             agent,
-            object: requested.object.map(Named::of),
+            object: requested.object.map(NamedObjects::of),
             lasts: lasts || user.is_none(),
             is_remote: false,
             is_broken: false,
@@ -146,8 +146,8 @@ impl Audited {
             passing: None,
             later: Vec::new(),
             record: Record {
-                wants_object: verdict.level >= Level::Request,
-                without_managed_fields: verdict.without_managed_fields,
+                wants_object: decision.level >= Level::Request,
+                without_managed_fields: decision.without_managed_fields,
                 ..Record::default()
             },
             annotations: Vec::new(),
@@ -204,7 +204,7 @@ impl Audited {
         is_object
             && is_shown
             && code != 406
-            && (self.verdict.level == Level::RequestResponse && !self.lasts || self.may_be_status(code))
+            && (self.decision.level == Level::RequestResponse && !self.lasts || self.may_be_status(code))
     }
 
     fn may_be_status(&self, code: u16) -> bool {
@@ -225,11 +225,11 @@ impl Audited {
             },
             false => body,
         };
-        let keeps = self.verdict.level == Level::RequestResponse;
+        let keeps = self.decision.level == Level::RequestResponse;
         let may_be_status = self.may_be_status(self.answered.code);
         let trimmed = body.trim_ascii();
         let is_plain = media.starts_with("application/json") && !trimmed.contains(&b'\n');
-        if keeps && is_plain && !may_be_status && !self.verdict.without_managed_fields {
+        if keeps && is_plain && !may_be_status && !self.decision.without_managed_fields {
             self.answered.object = Some(Bytes::copy_from_slice(trimmed));
             return;
         }
@@ -238,7 +238,7 @@ impl Audited {
             self.answered.status = Some(value.clone());
         }
         if keeps {
-            if self.verdict.without_managed_fields {
+            if self.decision.without_managed_fields {
                 drop_managed_fields(&mut value);
             }
             self.answered.object = Some(json::to_vec(&value).into());
@@ -293,12 +293,12 @@ impl Audited {
     }
 
     fn emit(&mut self, stage: Stage) -> bool {
-        if self.verdict.omitted.has(stage) {
+        if self.decision.omitted.has(stage) {
             return true;
         }
         self.audit.counts.event();
         let at = if stage == Stage::RequestReceived { self.received } else { wall_clock::timestamp() };
-        let taken = self.audit.take(&Draft::new(self, stage, at));
+        let taken = self.audit.take(&EventDraft::new(self, stage, at));
         self.later.extend(taken.later);
         !taken.is_refused
     }

@@ -16,14 +16,14 @@ const HEAD: &[u8] = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1""#;
 
 /// An event that is about to be recorded, in the form that each destination wants.
 #[derive(Debug)]
-pub struct Draft<'e> {
+pub struct EventDraft<'e> {
     of: &'e Audited,
     stage: Stage,
     at: Timestamp,
     whole: OnceCell<Bytes>,
 }
 
-impl<'e> Draft<'e> {
+impl<'e> EventDraft<'e> {
     /// Makes an event of a request.
     pub const fn new(of: &'e Audited, stage: Stage, at: Timestamp) -> Self {
         Self { of, stage, at, whole: OnceCell::new() }
@@ -36,7 +36,7 @@ impl<'e> Draft<'e> {
 
     /// Returns the event without the objects of request and answer. `None` if its level has no objects.
     pub fn truncated(&self) -> Option<Bytes> {
-        (self.of.verdict.level >= Level::Request).then(|| self.line(true))
+        (self.of.decision.level >= Level::Request).then(|| self.line(true))
     }
 
     /// Returns the event as a line of text: the format `legacy`.
@@ -54,8 +54,8 @@ impl<'e> Draft<'e> {
     fn write(&self, out: &mut Vec<u8>, is_truncated: bool) {
         let Self { of: event, stage, at, .. } = self;
         out.extend_from_slice(HEAD);
-        let mut out = Members { out, is_first: false };
-        out.text("level", event.verdict.level.name());
+        let mut out = MemberWriter { out, is_first: false };
+        out.text("level", event.decision.level.name());
         out.text("auditID", &event.id);
         out.text("stage", stage.name());
         out.text("requestURI", &event.uri);
@@ -65,7 +65,7 @@ impl<'e> Draft<'e> {
             out.raw("impersonatedUser", |out| write_user(Some(user), out));
             if !constraint.is_empty() {
                 out.raw("authenticationMetadata", |out| {
-                    let mut members = Members { out, is_first: true };
+                    let mut members = MemberWriter { out, is_first: true };
                     members.text("impersonationConstraint", constraint);
                     members.close();
                 });
@@ -108,7 +108,7 @@ pub fn list(lines: &[Bytes]) -> Bytes {
 fn write_reference(event: &Audited, out: &mut Vec<u8>) {
     let Some(object) = &event.object else { return };
     let stated = &event.record.stated;
-    let mut members = Members { out, is_first: true };
+    let mut members = MemberWriter { out, is_first: true };
     members.some("resource", &object.resource);
     members.some("namespace", either(&object.namespace, &stated.namespace));
     members.some("name", either(&object.name, &stated.name));
@@ -126,7 +126,7 @@ fn either<'a>(first: &'a str, second: &'a str) -> &'a str {
 }
 
 fn write_status(event: &Audited, out: &mut Vec<u8>) {
-    let mut members = Members { out, is_first: true };
+    let mut members = MemberWriter { out, is_first: true };
     members.raw("metadata", |out| out.extend_from_slice(b"{}"));
     if let Some(status) = &event.answered.status {
         for name in ["status", "message", "reason"] {
@@ -140,7 +140,7 @@ fn write_status(event: &Audited, out: &mut Vec<u8>) {
     members.close();
 }
 
-fn write_annotations(event: &Audited, stage: Stage, is_truncated: bool, out: &mut Members<'_>) {
+fn write_annotations(event: &Audited, stage: Stage, is_truncated: bool, out: &mut MemberWriter<'_>) {
     let mut all: Vec<(&str, &str)> = Vec::new();
     let decision = event.record.decision.as_ref().filter(|_| stage != Stage::RequestReceived);
     if let Some((allowed, reason)) = decision {
@@ -164,7 +164,7 @@ fn write_annotations(event: &Audited, stage: Stage, is_truncated: bool, out: &mu
     }
     all.sort_unstable();
     out.raw("annotations", |out| {
-        let mut members = Members { out, is_first: true };
+        let mut members = MemberWriter { out, is_first: true };
         all.iter().for_each(|(key, value)| members.text(key, value));
         members.close();
     });
@@ -203,12 +203,12 @@ fn legacy(event: &Audited, stage: Stage) -> String {
 }
 
 /// Writes the members of a JSON object.
-struct Members<'o> {
+struct MemberWriter<'o> {
     out: &'o mut Vec<u8>,
     is_first: bool,
 }
 
-impl Members<'_> {
+impl MemberWriter<'_> {
     fn raw(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) {
         self.out.push(if std::mem::replace(&mut self.is_first, false) { b'{' } else { b',' });
         json::write_str(name, self.out);
@@ -253,13 +253,13 @@ fn write_list(texts: impl Iterator<Item = impl AsRef<str>>, out: &mut Vec<u8>) {
 }
 
 fn write_user(user: Option<&User>, out: &mut Vec<u8>) {
-    let mut members = Members { out, is_first: true };
+    let mut members = MemberWriter { out, is_first: true };
     if let Some(user) = user {
         members.some("username", &user.name);
         members.some("uid", &user.uid);
         members.raw_if(!user.groups.is_empty(), "groups", |out| write_list(user.groups.iter(), out));
         members.raw_if(!user.extra.is_empty(), "extra", |out| {
-            let mut members = Members { out, is_first: true };
+            let mut members = MemberWriter { out, is_first: true };
             for (key, values) in &user.extra {
                 members.raw(key, |out| write_list(values.iter(), out));
             }

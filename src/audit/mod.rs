@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use self::destination::{Destination, Taken};
-use self::form::Draft;
+use self::form::EventDraft;
 use self::log::{LogFile, Rotation};
 use self::policy::{Level, Policy, PolicyError};
 use crate::config::AuditOptions;
@@ -155,7 +155,7 @@ impl Prepared {
 
 impl Audit {
     /// Records an event.
-    fn take(&self, draft: &Draft<'_>) -> Taken {
+    fn take(&self, draft: &EventDraft<'_>) -> Taken {
         let mut all = Taken::default();
         for destination in &self.destinations {
             let taken = destination.take(draft);

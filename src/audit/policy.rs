@@ -84,7 +84,7 @@ impl Stages {
 
 /// The decision of the policy about a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct AuditDecision {
     /// How much is recorded.
     pub level: Level,
     /// The stages without events.
@@ -148,8 +148,8 @@ pub enum PolicyError {
 /// The rules. The first one that fits a request decides.
 #[derive(Debug, Default)]
 pub struct Policy {
-    rules: Vec<Rule>,
-    otherwise: Verdict,
+    rules: Vec<AuditRule>,
+    otherwise: AuditDecision,
 }
 
 impl Policy {
@@ -184,8 +184,8 @@ impl Policy {
         let root = FieldPath::root("rules");
         let mut rules = Vec::new();
         for (at, rule) in list(value, "rules")?.iter().enumerate() {
-            let mut rule = Rule::of(rule, &root.index(at), without_managed_fields, &mut errors)?;
-            rule.verdict.omitted.0 |= omitted.0;
+            let mut rule = AuditRule::of(rule, &root.index(at), without_managed_fields, &mut errors)?;
+            rule.decision.omitted.0 |= omitted.0;
             rules.push(rule);
         }
         if !errors.is_empty() {
@@ -195,18 +195,18 @@ impl Policy {
         if rules.is_empty() {
             return Err("loaded illegal policy with 0 rules".to_owned());
         }
-        Ok(Self { rules, otherwise: Verdict { level: Level::None, omitted, without_managed_fields } })
+        Ok(Self { rules, otherwise: AuditDecision { level: Level::None, omitted, without_managed_fields } })
     }
 
     /// Decides about a request. `user` is `None` if authentication failed.
-    pub fn decide(&self, user: Option<&User>, requested: &Requested<'_>) -> Verdict {
-        self.rules.iter().find(|rule| rule.fits(user, requested)).map_or(self.otherwise, |rule| rule.verdict)
+    pub fn decide(&self, user: Option<&User>, requested: &Requested<'_>) -> AuditDecision {
+        self.rules.iter().find(|rule| rule.fits(user, requested)).map_or(self.otherwise, |rule| rule.decision)
     }
 }
 
 #[derive(Debug, Default)]
-struct Rule {
-    verdict: Verdict,
+struct AuditRule {
+    decision: AuditDecision,
     users: Vec<CompactString>,
     groups: Vec<CompactString>,
     verbs: Vec<CompactString>,
@@ -222,7 +222,7 @@ struct GroupResources {
     names: Vec<CompactString>,
 }
 
-impl Rule {
+impl AuditRule {
     fn of(value: &Value, path: &FieldPath<'_>, omits_fields: bool, errors: &mut Errors) -> Result<Self, String> {
         const FIELDS: &[&str] = &[
             "level",
@@ -253,7 +253,7 @@ impl Rule {
             namespaces: texts(value, "namespaces")?,
             paths: texts(value, "nonResourceURLs")?,
             resources: list(value, "resources")?.iter().map(GroupResources::of).collect::<Result<_, _>>()?,
-            verdict: Verdict::default(),
+            decision: AuditDecision::default(),
         };
         rule.check_paths(&path.child("nonResourceURLs"), errors);
         rule.check_resources(&path.child("resources"), errors);
@@ -264,7 +264,7 @@ impl Rule {
             errors.invalid(&path.child("nonResourceURLs"), value.at(&["nonResourceURLs"]), why);
         }
         let without_managed_fields = truth(value, "omitManagedFields")?.unwrap_or(omits_fields);
-        Ok(Self { verdict: Verdict { level, omitted, without_managed_fields }, ..rule })
+        Ok(Self { decision: AuditDecision { level, omitted, without_managed_fields }, ..rule })
     }
 
     fn check_paths(&self, path: &FieldPath<'_>, errors: &mut Errors) {

@@ -52,8 +52,8 @@ fn rules_match_users_and_paths() {
     assert_eq!(policy.decide(Some(&ann), &requested("/healthz/ping")).level, Level::None);
     assert_eq!(policy.decide(Some(&ann), &requested("/version/")).level, Level::Metadata);
     assert!(policy.decide(None, &requested("/healthz")).without_managed_fields);
-    let verdict = policy.decide(Some(&dev), &requested("/healthz"));
-    assert!(verdict.omitted.has(Stage::RequestReceived) && !verdict.omitted.has(Stage::ResponseComplete));
+    let decision = policy.decide(Some(&dev), &requested("/healthz"));
+    assert!(decision.omitted.has(Stage::RequestReceived) && !decision.omitted.has(Stage::ResponseComplete));
     assert_eq!(
         policy.decide(None, &Requested { object: Some(ObjectRef::default()), ..requested("/") }).level,
         Level::None

@@ -144,7 +144,7 @@ async fn salvage(
     };
     let store = flotilla_cluster::salvage(directory, copy, keys, Arc::new(on_fatal)).await?;
     let saved = match store.backup().await {
-        Ok(backup) => save(Taken { backup, chunk: Bytes::new() }, path),
+        Ok(backup) => save(BackupBytes { backup, chunk: Bytes::new() }, path),
         Err(error) => Err(error.into()),
     };
     store.shutdown().await;
@@ -158,12 +158,12 @@ async fn salvage(
 pub type Saved = (BackupHeader, BackupSummary);
 
 /// The bytes of a backup that is being taken.
-struct Taken {
+struct BackupBytes {
     backup: flotilla_cluster::Backup,
     chunk: Bytes,
 }
 
-impl Read for Taken {
+impl Read for BackupBytes {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         while self.chunk.is_empty() {
             match self.backup.next() {

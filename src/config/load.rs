@@ -150,22 +150,22 @@ impl Layers {
         let options = options();
         let environment = Env::prefixed(ENV_PREFIX).map(|key| option_of(key.as_str()).into());
         let environment = environment.filter(move |key| options.contains(key.as_str()));
-        let mut figment = Figment::from(Part { of: Serialized::defaults(&self.all), takes: takes.clone() });
+        let mut figment = Figment::from(PartialLayer { of: Serialized::defaults(&self.all), takes: takes.clone() });
         if let Some(text) = &self.file {
-            figment = figment.merge(Part { of: Toml::string(text), takes: takes.clone() });
+            figment = figment.merge(PartialLayer { of: Toml::string(text), takes: takes.clone() });
         }
-        let environment = Part { of: environment, takes: takes.clone() };
-        figment.merge(environment).merge(Part { of: Serialized::defaults(&self.given), takes })
+        let environment = PartialLayer { of: environment, takes: takes.clone() };
+        figment.merge(environment).merge(PartialLayer { of: Serialized::defaults(&self.given), takes })
     }
 }
 
 /// A layer with some of its options.
-struct Part<P, F> {
+struct PartialLayer<P, F> {
     of: P,
     takes: F,
 }
 
-impl<P: Provider, F: Fn(&str) -> bool> Provider for Part<P, F> {
+impl<P: Provider, F: Fn(&str) -> bool> Provider for PartialLayer<P, F> {
     fn metadata(&self) -> Metadata {
         self.of.metadata()
     }

@@ -19,7 +19,7 @@ use crate::limits;
 const TOKEN_BYTES: usize = 32;
 
 #[derive(Debug)]
-struct Entry {
+struct IssuedLink {
     digest: [u8; 32],
     user: Arc<User>,
     ends: Instant,
@@ -28,7 +28,7 @@ struct Entry {
 /// Tokens of one kind with their users, the oldest first. If a new one would exceed the bound, the oldest is dropped.
 #[derive(Debug)]
 struct Tokens {
-    entries: Vec<Entry>,
+    entries: Vec<IssuedLink>,
     most: usize,
     lifetime: Duration,
 }
@@ -47,7 +47,7 @@ impl Tokens {
         if self.entries.len() >= self.most {
             self.entries.remove(0);
         }
-        self.entries.push(Entry { digest: digested(&token), user, ends: now + self.lifetime });
+        self.entries.push(IssuedLink { digest: digested(&token), user, ends: now + self.lifetime });
         Some(token)
     }
 

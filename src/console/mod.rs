@@ -27,7 +27,7 @@ pub const OPEN_PATH: &str = "/console/open";
 
 /// A part of the console.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum ConsolePart {
     /// The page.
     Page,
     /// The events that keep the page up to date.
@@ -38,7 +38,7 @@ pub enum Part {
     Open,
 }
 
-impl Part {
+impl ConsolePart {
     /// Returns the part at a path. `None` for other paths.
     pub fn of(path: &str) -> Option<Self> {
         match path {

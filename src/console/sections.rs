@@ -7,7 +7,9 @@ use super::parts::{ago, bytes, count, rate, table, time};
 use crate::administration::messages::{GroupView, MemberView};
 use crate::limits;
 use crate::metrics::slowest::SlowRequest;
-use crate::overview::{Certificate, Disk, Finding, Overview, Rates, ResourceView, Verdict, Warning, WatchLag, assess};
+use crate::overview::{
+    Certificate, Disk, Finding, FindingVerdict, Overview, Rates, ResourceView, Warning, WatchLag, assess,
+};
 
 /// A part of the page.
 pub(super) struct Section {
@@ -38,11 +40,11 @@ pub(super) fn sections(now: &Overview, rates: Option<&Rates>) -> [Section; 10] {
 
 fn attention(now: &Overview) -> Markup {
     let name: &str = if now.cluster.told_by.is_empty() { "this member" } else { &now.cluster.told_by };
-    let found: Vec<Finding> = assess(name, now).into_iter().filter(|it| it.verdict != Verdict::Good).collect();
+    let found: Vec<Finding> = assess(name, now).into_iter().filter(|it| it.verdict != FindingVerdict::Good).collect();
     if found.is_empty() {
         return html! { p.good { "Nothing needs attention." } };
     }
-    let is_broken = |finding: &Finding| finding.verdict == Verdict::Broken;
+    let is_broken = |finding: &Finding| finding.verdict == FindingVerdict::Broken;
     html! {
         ul.attention {
             @for finding in &found {

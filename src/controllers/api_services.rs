@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::agent::Agent;
 use super::queue::{Queue, Requeue};
-use crate::aggregation::availability::{self, Found};
+use crate::aggregation::availability::{self, Availability};
 use crate::aggregation::{GROUP, RESOURCE, Remote};
 use crate::follow::follow;
 use crate::limits;
@@ -65,7 +65,7 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Reque
     let target = Target { served: own, namespace: "", name: &name, subresource: "status" };
     let Some(object) = agent.get(target)? else { return Ok(Requeue::Never) };
     let (found, then) = match Remote::of(&object) {
-        None => (Found::local(), Requeue::Never),
+        None => (Availability::local(), Requeue::Never),
         Some(remote) => (
             availability::look(&agent.settings.aggregation, &remote).await,
             Requeue::After(limits::AGGREGATED_CHECK_INTERVAL),

@@ -19,7 +19,7 @@ use crate::status::ApiResult;
 
 /// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum ClusterIpItem {
     /// The claim of an address: its name and revision. A later claim of the same name is another item.
     Claim(String, Revision),
     /// A service: namespace and name.
@@ -35,9 +35,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let queue = Queue::new(measured);
     let look_at_claim = |claim: &Object| {
         // The delay also lets a request that deletes the service of the claim end first.
-        queue.put_off(Work::Claim(claim.key().name().to_owned(), claim.revision()), ADDRESS_SETTLE_TIME);
+        queue.put_off(ClusterIpItem::Claim(claim.key().name().to_owned(), claim.revision()), ADDRESS_SETTLE_TIME);
     };
-    let look_at_service = |namespace, name| queue.add_after(Work::Service(namespace, name), ADDRESS_SETTLE_TIME);
+    let look_at_service =
+        |namespace, name| queue.add_after(ClusterIpItem::Service(namespace, name), ADDRESS_SETTLE_TIME);
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             if let Some(claim) = seen.live() {
@@ -57,18 +58,18 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             }
         }),
         // One worker suffices: hardly any item needs a write.
-        queue.work(1, |work: Work| async {
+        queue.work(1, |item: ClusterIpItem| async {
             tokio::task::yield_now().await; // all existing items are due at once at the start
-            attempt(registry, work).await
+            attempt(registry, item).await
         }),
     );
     Ok(())
 }
 
-async fn attempt(registry: &Registry, work: Work) -> ApiResult<Requeue> {
-    match work {
-        Work::Claim(address, revision) => registry.free_if_orphaned(&address, revision).await?,
-        Work::Service(namespace, name) => registry.claim_unclaimed(&namespace, &name).await?,
+async fn attempt(registry: &Registry, item: ClusterIpItem) -> ApiResult<Requeue> {
+    match item {
+        ClusterIpItem::Claim(address, revision) => registry.free_if_orphaned(&address, revision).await?,
+        ClusterIpItem::Service(namespace, name) => registry.claim_unclaimed(&namespace, &name).await?,
     }
     Ok(Requeue::Never)
 }

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 use super::agent::Agent;
 use super::metadata::{has_finalizer, is_deleting, release, uid};
 use super::queue::{Queue, Requeue};
-use crate::custom::termination::{self, Stage};
+use crate::custom::termination::{self, TerminationStage};
 use crate::custom::{self, Definition};
 use crate::follow::follow;
 use crate::limits;
@@ -82,7 +82,7 @@ async fn attempt(
 
 /// Deletes the objects of a definition that is being deleted, then removes its finalizer.
 async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiResult<Requeue> {
-    tell(agent, target, definition, Stage::InProgress).await?;
+    tell(agent, target, definition, TerminationStage::InProgress).await?;
     let uid = definition.str_at(&["metadata", "uid"]);
     if is_true(definition, "Established") {
         let served = Definition::of(definition).and_then(|of| agent.registry.resources.defined_by(of));
@@ -93,13 +93,13 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
             return Ok(Requeue::After(limits::DEFINITION_RECHECK));
         }
     }
-    tell(agent, target, definition, Stage::Completed).await?;
+    tell(agent, target, definition, TerminationStage::Completed).await?;
     agent.edit(target, uid, |definition| release(definition, termination::CLEANUP)).await?;
     Ok(Requeue::Never)
 }
 
 /// Writes the stage of the deletion into the status.
-async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Stage) -> ApiResult<()> {
+async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: TerminationStage) -> ApiResult<()> {
     let now = now().to_string();
     let status = Target { subresource: "status", ..of };
     agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await

@@ -58,7 +58,7 @@ async fn label(agent: &Agent, target: Target<'_>, uid: &str, (label, time): (&st
 
 /// What happens to a token that is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum TokenAction {
     /// It is refused from now on.
     Refuse,
     /// Its Secret is removed, since it was refused for long enough.
@@ -85,7 +85,7 @@ impl Cleaner {
         })
     }
 
-    /// Takes the next step with each token that is unused at the time `now`.
+    /// Takes the next action on each token that is unused at the time `now`.
     pub(super) async fn search(&self, now: Timestamp) -> ApiResult<()> {
         let (namespace, name) = LEGACY_TOKEN_TRACKING;
         let tracking = Target { served: &self.config_maps, namespace, name, subresource: "" };
@@ -95,23 +95,23 @@ impl Cleaner {
         }
         let mut unused = Vec::new();
         self.each(&self.secrets, Selection { field: Some(token_type()), ..Selection::default() }, |secret| {
-            unused.extend(next_step(&secret, now).map(|step| (secret, step)));
+            unused.extend(next_action(&secret, now).map(|action| (secret, action)));
             true
         })?;
-        for (secret, step) in unused {
+        for (secret, action) in unused {
             if self.is_generated(&secret)? && !self.is_mounted(&secret)? {
-                self.take(step, &secret, now).await?;
+                self.take(action, &secret, now).await?;
             }
         }
         Ok(())
     }
 
-    async fn take(&self, step: Step, secret: &Value, now: Timestamp) -> ApiResult<()> {
+    async fn take(&self, action: TokenAction, secret: &Value, now: Timestamp) -> ApiResult<()> {
         let of = |field| secret.str_at(&["metadata", field]);
         let target = Target { served: &self.secrets, namespace: of("namespace"), name: of("name"), subresource: "" };
-        let taken = match step {
-            Step::Refuse => label(&self.agent, target, of("uid"), (INVALID_SINCE, now)).await,
-            Step::Remove => {
+        let taken = match action {
+            TokenAction::Refuse => label(&self.agent, target, of("uid"), (INVALID_SINCE, now)).await,
+            TokenAction::Remove => {
                 let resource_version = Some(of("resourceVersion").to_owned());
                 self.agent.delete(target, &DeleteOptions { resource_version, ..DeleteOptions::default() }).await
             }
@@ -168,8 +168,8 @@ fn is_tracked_long_enough(since: &str, now: Timestamp) -> bool {
         .is_some_and(|start| start.seconds + SECONDS_PER_DAY + limits::LEGACY_TOKEN_UNUSED_SECONDS <= now.seconds)
 }
 
-/// Returns the next step with a token, judged by its Secret alone. Returns `None` if the token stays as it is.
-fn next_step(secret: &Value, now: Timestamp) -> Option<Step> {
+/// Returns the next action on a token, judged by its Secret alone. Returns `None` if the token stays as it is.
+fn next_action(secret: &Value, now: Timestamp) -> Option<TokenAction> {
     let long_ago = Timestamp { seconds: now.seconds - limits::LEGACY_TOKEN_UNUSED_SECONDS, ..now };
     let label = |name| secret.at(&[LABELS[0], LABELS[1], name]).as_str();
     let created = Timestamp::parse(secret.str_at(&["metadata", "creationTimestamp"])).ok()?;
@@ -182,8 +182,8 @@ fn next_step(secret: &Value, now: Timestamp) -> Option<Step> {
         return None;
     }
     match label(INVALID_SINCE).and_then(is_before) {
-        None => Some(Step::Refuse),
-        Some(true) => Some(Step::Remove),
+        None => Some(TokenAction::Refuse),
+        Some(true) => Some(TokenAction::Remove),
         Some(false) => None,
     }
 }
@@ -203,33 +203,33 @@ mod tests {
         Timestamp::parse(text).unwrap()
     }
 
-    fn step(created: &str, used: Option<&str>, invalid: Option<&str>) -> Option<Step> {
+    fn action(created: &str, used: Option<&str>, invalid: Option<&str>) -> Option<TokenAction> {
         let mut secret = value!({"metadata": {"creationTimestamp": created}});
         for (name, day) in [(LAST_USED, used), (INVALID_SINCE, invalid)] {
             if let Some(day) = day {
                 secret.set_at(&["metadata", "labels", name], day);
             }
         }
-        next_step(&secret, at("2026-06-15T12:00:00Z"))
+        next_action(&secret, at("2026-06-15T12:00:00Z"))
     }
 
     #[test]
     fn tokens_that_are_used_or_young_stay() {
         let old = "2020-01-01T00:00:00Z";
-        assert_eq!(step("2025-06-15T12:00:00Z", None, None), None);
-        assert_eq!(step("2025-06-15T11:59:59Z", None, None), Some(Step::Refuse));
-        assert_eq!(step(old, Some("2025-06-15"), None), None);
-        assert_eq!(step(old, Some("2025-06-14"), None), Some(Step::Refuse));
-        assert_eq!(step(old, Some("yesterday"), None), None, "nobody knows when it was used");
+        assert_eq!(action("2025-06-15T12:00:00Z", None, None), None);
+        assert_eq!(action("2025-06-15T11:59:59Z", None, None), Some(TokenAction::Refuse));
+        assert_eq!(action(old, Some("2025-06-15"), None), None);
+        assert_eq!(action(old, Some("2025-06-14"), None), Some(TokenAction::Refuse));
+        assert_eq!(action(old, Some("yesterday"), None), None, "nobody knows when it was used");
     }
 
     #[test]
     fn tokens_are_removed_once_they_were_refused_for_long() {
         let old = "2020-01-01T00:00:00Z";
-        assert_eq!(step(old, None, Some("2025-06-15")), None);
-        assert_eq!(step(old, Some("2024-01-01"), Some("2025-06-14")), Some(Step::Remove));
-        assert_eq!(step(old, Some("2026-06-01"), Some("2025-06-14")), None, "it was used since");
-        assert_eq!(step(old, None, Some("2025-6-14")), Some(Step::Refuse), "this is no day");
+        assert_eq!(action(old, None, Some("2025-06-15")), None);
+        assert_eq!(action(old, Some("2024-01-01"), Some("2025-06-14")), Some(TokenAction::Remove));
+        assert_eq!(action(old, Some("2026-06-01"), Some("2025-06-14")), None, "it was used since");
+        assert_eq!(action(old, None, Some("2025-6-14")), Some(TokenAction::Refuse), "this is no day");
     }
 
     #[test]

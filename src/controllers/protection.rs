@@ -27,9 +27,9 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// Namespace and name.
-type Place = (String, String);
+type NamespacedName = (String, String);
 
-struct Controller {
+struct ProtectionController {
     agent: Rc<Agent>,
     guard: &'static Protection,
     /// The finalizer in quotes, as it stands in the text of objects.
@@ -37,8 +37,8 @@ struct Controller {
     guarded: Arc<Served>,
     users: Vec<Arc<Served>>,
     /// Objects that are deleted and still in use. Changes of users matter only for these.
-    held: RefCell<BTreeSet<Place>>,
-    queue: Queue<Place>,
+    held: RefCell<BTreeSet<NamespacedName>>,
+    queue: Queue<NamespacedName>,
 }
 
 /// Protects claims that pods use.
@@ -61,41 +61,41 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protectio
     let users = guard.users.iter().map(|user| agent.resource("", user.resource)).collect::<ApiResult<Vec<_>>>()?;
     let (held, queue) = (RefCell::default(), Queue::new(measured));
     let finalizer = format!("\"{}\"", guard.finalizer);
-    let controller = Controller { agent, guard, finalizer, guarded, users, held, queue };
+    let controller = ProtectionController { agent, guard, finalizer, guarded, users, held, queue };
     let table = controller.agent.registry.table(&controller.guarded);
     let tables: Vec<_> = controller.users.iter().map(|users| controller.agent.registry.table(users)).collect();
     let following = tables.iter().map(|table| follow(table, Interest::default(), |seen| controller.see_user(&seen)));
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         join_all(following),
-        controller.queue.work(limits::PROTECTION_WORKERS, |place| controller.attempt(place)),
+        controller.queue.work(limits::PROTECTION_WORKERS, |namespaced_name| controller.attempt(namespaced_name)),
     );
     Ok(())
 }
 
-impl Controller {
+impl ProtectionController {
     fn see(&self, seen: &Seen<'_>) {
         if let Some(object) = seen.live() {
             let has_finalizer = mentions(object, &self.finalizer);
             if has_finalizer == is_deleting(object) {
-                self.queue.add_after(place(object), limits::PROTECTION_SETTLE);
+                self.queue.add_after(namespaced_name(object), limits::PROTECTION_SETTLE);
             }
         } else if let Some(object) = seen.deleted() {
-            self.held.borrow_mut().remove(&place(object));
+            self.held.borrow_mut().remove(&namespaced_name(object));
         }
     }
 
     fn see_user(&self, seen: &Seen<'_>) {
         let Seen::Changed(change) = seen else { return };
         let namespace = change.object().key().namespace().unwrap_or("");
-        let concerned = |(own, _): &&Place| own.is_empty() || own == namespace;
-        for place in self.held.borrow().iter().filter(concerned) {
-            self.queue.add_after(place.clone(), limits::PROTECTION_SETTLE);
+        let concerned = |(own, _): &&NamespacedName| own.is_empty() || own == namespace;
+        for namespaced_name in self.held.borrow().iter().filter(concerned) {
+            self.queue.add_after(namespaced_name.clone(), limits::PROTECTION_SETTLE);
         }
     }
 
-    async fn attempt(&self, place: Place) -> ApiResult<Requeue> {
-        let (namespace, name) = (&*place.0, &*place.1);
+    async fn attempt(&self, namespaced_name: NamespacedName) -> ApiResult<Requeue> {
+        let (namespace, name) = (&*namespaced_name.0, &*namespaced_name.1);
         let target = Target { served: &self.guarded, namespace, name, subresource: "" };
         let Some(object) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let is_deleting = !object.at(&["metadata", "deletionTimestamp"]).is_null();
@@ -104,7 +104,7 @@ impl Controller {
         }
         if is_deleting {
             // From here on changes of users put the object into the queue again.
-            self.held.borrow_mut().insert(place.clone());
+            self.held.borrow_mut().insert(namespaced_name.clone());
             if (self.guard.is_used)(&object) || self.has_user(&object).await? {
                 return Ok(Requeue::Never);
             }
@@ -116,7 +116,7 @@ impl Controller {
         });
         match changed.await {
             Ok(()) | Err(ApiError { code: 404, .. }) => {
-                self.held.borrow_mut().remove(&place);
+                self.held.borrow_mut().remove(&namespaced_name);
                 Ok(Requeue::Never)
             }
             Err(error) => Err(error),
@@ -153,7 +153,7 @@ impl Controller {
     }
 }
 
-fn place(object: &Object) -> Place {
+fn namespaced_name(object: &Object) -> NamespacedName {
     let key = object.key();
     (key.namespace().unwrap_or("").to_owned(), key.name().to_owned())
 }

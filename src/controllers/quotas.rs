@@ -34,14 +34,14 @@ type Counted = (String, String);
 
 /// A quota to count: namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum QuotaItem {
     /// Count it, unless it was counted meanwhile.
     First(String, String),
     /// Count it, even if it was counted before.
     Again(String, String),
 }
 
-struct Controller {
+struct QuotaController {
     agent: Rc<Agent>,
     quotas: Arc<Served>,
     /// The resources that each quota counts, by namespace.
@@ -50,14 +50,14 @@ struct Controller {
     followed: RefCell<BTreeSet<Counted>>,
     /// Notified when the controller may need to follow more tables.
     wanted: Notify,
-    queue: Queue<Work>,
+    queue: Queue<QuotaItem>,
 }
 
 /// Counts every quota once, and again whenever its count may have changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let quotas = agent.resource("", "resourcequotas")?;
     let table = agent.registry.table(&quotas);
-    let controller = Controller {
+    let controller = QuotaController {
         agent,
         quotas,
         counted: RefCell::default(),
@@ -68,12 +68,12 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
         controller.follow_all(),
-        controller.queue.work(limits::QUOTA_WORKERS, |work| controller.attempt(work)),
+        controller.queue.work(limits::QUOTA_WORKERS, |item| controller.attempt(item)),
     );
     Ok(())
 }
 
-impl Controller {
+impl QuotaController {
     fn see(&self, seen: &Seen<'_>) {
         let Some(object) = seen.live().or(seen.deleted()) else { return };
         let (namespace, name) = (object.key().namespace().unwrap_or(""), object.key().name());
@@ -95,9 +95,9 @@ impl Controller {
         // or here, and needs no count.
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         if matches!(seen, Seen::Present(_)) {
-            self.queue.add_after(Work::Again(namespace, name), limits::QUOTA_SETTLE);
+            self.queue.add_after(QuotaItem::Again(namespace, name), limits::QUOTA_SETTLE);
         } else if quota::is_uncounted(&quota) {
-            self.queue.add_after(Work::First(namespace, name), limits::QUOTA_SETTLE);
+            self.queue.add_after(QuotaItem::First(namespace, name), limits::QUOTA_SETTLE);
         }
     }
 
@@ -171,14 +171,14 @@ impl Controller {
         let namespace = object.key().namespace().unwrap_or("");
         for (name, counts) in self.counted.borrow().get(namespace).into_iter().flatten() {
             if counts.contains(of) {
-                self.queue.add_after(Work::Again(namespace.to_owned(), name.clone()), limits::QUOTA_SETTLE);
+                self.queue.add_after(QuotaItem::Again(namespace.to_owned(), name.clone()), limits::QUOTA_SETTLE);
             }
         }
     }
 
-    async fn attempt(&self, work: Work) -> ApiResult<Requeue> {
-        let is_first = matches!(work, Work::First(..));
-        let (Work::First(namespace, name) | Work::Again(namespace, name)) = work;
+    async fn attempt(&self, item: QuotaItem) -> ApiResult<Requeue> {
+        let is_first = matches!(item, QuotaItem::First(..));
+        let (QuotaItem::First(namespace, name) | QuotaItem::Again(namespace, name)) = item;
         let target = Target { served: &self.quotas, namespace: &namespace, name: &name, subresource: "" };
         let Some(quota) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         if is_first && !quota::is_uncounted(&quota) {
@@ -209,7 +209,7 @@ impl Controller {
         match counted.await {
             Ok(()) => {
                 // A charged write may not have been stored yet when the objects were counted.
-                self.queue.add_after(Work::Again(namespace.clone(), name.clone()), limits::QUOTA_SETTLE);
+                self.queue.add_after(QuotaItem::Again(namespace.clone(), name.clone()), limits::QUOTA_SETTLE);
                 Ok(Requeue::Never)
             }
             Err(ApiError { code: 404, .. }) => Ok(Requeue::Never),

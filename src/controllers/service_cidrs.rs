@@ -37,7 +37,7 @@ const DEFAULT: &str = "kubernetes";
 const MANAGED_BY: [&str; 3] = ["metadata", "labels", "ipaddress.kubernetes.io/managed-by"];
 const ALLOCATOR: &str = "ipallocator.k8s.io";
 
-struct Controller {
+struct RangeController {
     agent: Rc<Agent>,
     ranges: Arc<Served>,
     claims: Arc<Served>,
@@ -50,7 +50,7 @@ struct Controller {
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (ranges, claims) = (agent.resource(GROUP, "servicecidrs")?, agent.resource(GROUP, "ipaddresses")?);
     let (held, queue) = (RefCell::default(), Queue::new(measured));
-    let controller = Controller { agent, ranges, claims, held, queue };
+    let controller = RangeController { agent, ranges, claims, held, queue };
     let registry = &controller.agent.registry;
     let (ranges, claims) = (registry.table(&controller.ranges), registry.table(&controller.claims));
     tokio::join!(
@@ -66,7 +66,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-impl Controller {
+impl RangeController {
     fn look_at_held(&self, seen: &Seen<'_>) {
         if matches!(seen, Seen::Changed(_)) {
             self.held.borrow().iter().for_each(|name| self.queue.add_after(name.clone(), limits::SERVICE_CIDR_SETTLE));

@@ -28,39 +28,39 @@ pub(super) const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernete
 
 /// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum TokenSecretItem {
     /// A secret: namespace and name.
     Secret(String, String),
     /// The secrets of an account: namespace and name.
     Account(String, String),
 }
 
-struct Controller {
+struct TokenSecretController {
     agent: Rc<Agent>,
     secrets: Arc<Served>,
     accounts: Arc<Served>,
-    queue: Queue<Work>,
+    queue: Queue<TokenSecretItem>,
 }
 
 /// Fills and removes secrets.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (secrets, accounts) = (agent.resource("", "secrets")?, agent.resource("", "serviceaccounts")?);
     let queue = Queue::new(measured);
-    let controller = Controller { agent, secrets, accounts, queue };
+    let controller = TokenSecretController { agent, secrets, accounts, queue };
     let registry = &controller.agent.registry;
     let (secrets, accounts) = (registry.table(&controller.secrets), registry.table(&controller.accounts));
     tokio::join!(
         follow(&secrets, Interest { field: Some(token_type()), ..Interest::default() }, |seen| {
             if let Some(secret) = seen.live().or(seen.deleted()) {
-                controller.add(Work::Secret, secret);
+                controller.add(TokenSecretItem::Secret, secret);
             }
         }),
         follow(&accounts, Interest::default(), |seen| {
             if let Some(account) = seen.deleted() {
-                controller.add(Work::Account, account);
+                controller.add(TokenSecretItem::Account, account);
             }
         }),
-        controller.queue.work(limits::TOKEN_SECRET_WORKERS, |work| controller.attempt(work)),
+        controller.queue.work(limits::TOKEN_SECRET_WORKERS, |item| controller.attempt(item)),
     );
     Ok(())
 }
@@ -70,15 +70,15 @@ pub(super) fn token_type() -> (compact_str::CompactString, compact_str::CompactS
     ("type".into(), TYPE.into())
 }
 
-impl Controller {
-    fn add(&self, work: fn(String, String) -> Work, object: &Object) {
+impl TokenSecretController {
+    fn add(&self, item: fn(String, String) -> TokenSecretItem, object: &Object) {
         let key = object.key();
-        self.queue.add(work(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
+        self.queue.add(item(key.namespace().unwrap_or("").to_owned(), key.name().to_owned()));
     }
 
-    async fn attempt(&self, work: Work) -> ApiResult<Requeue> {
-        match work {
-            Work::Secret(namespace, name) => {
+    async fn attempt(&self, item: TokenSecretItem) -> ApiResult<Requeue> {
+        match item {
+            TokenSecretItem::Secret(namespace, name) => {
                 let target = Target { served: &self.secrets, namespace: &namespace, name: &name, subresource: "" };
                 match self.agent.get(target)? {
                     Some(secret) if secret.str_at(&["type"]) == TYPE => self.settle(target, &secret).await?,
@@ -86,7 +86,7 @@ impl Controller {
                     None => self.forget(target).await?,
                 }
             }
-            Work::Account(namespace, _) => self.revisit(&namespace)?,
+            TokenSecretItem::Account(namespace, _) => self.revisit(&namespace)?,
         }
         Ok(Requeue::Never)
     }
@@ -97,7 +97,7 @@ impl Controller {
         let selection =
             Selection { scope: Scope::namespace(namespace), field: Some(token_type()), ..Selection::default() };
         for secrets in scan(&snapshot, selection) {
-            secrets.map_err(ApiError::internal)?.iter().for_each(|secret| self.add(Work::Secret, secret));
+            secrets.map_err(ApiError::internal)?.iter().for_each(|secret| self.add(TokenSecretItem::Secret, secret));
         }
         Ok(())
     }

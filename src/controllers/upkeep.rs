@@ -18,7 +18,7 @@ use crate::status::{ApiError, ApiResult};
 
 /// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum UpkeepItem {
     /// An object of the server: its resource, namespace and name.
     Kept(&'static str, String, String),
     /// An object of flow control that does not belong to the server: its resource and name.
@@ -37,7 +37,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         followed.push((agent.registry.table(&*agent.resource(desired.group, desired.resource)?), desired));
     }
     let each = followed.iter().map(|(table, desired)| {
-        let work = work(desired);
+        let item = item(desired);
         let (namespace, name) = (desired.object.str_at(&["metadata", "namespace"]), name(&desired.object));
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty()).map(Into::into);
         let interest = Interest { namespace, name: Some(name.into()), ..Interest::default() };
@@ -45,7 +45,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         follow(table, interest, move |seen| {
             // A list shows only objects that exist, so missing ones are checked at its end.
             if matches!(seen, Seen::ListEnd(_) | Seen::Changed(_)) {
-                queue.add_after(work.clone(), limits::UPKEEP_SETTLE);
+                queue.add_after(item.clone(), limits::UPKEEP_SETTLE);
             }
         })
     });
@@ -57,14 +57,17 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     };
     let look_at = |resource: &'static str, seen: &Seen<'_>| {
         if let Some(object) = seen.live().filter(|object| !is_kept(resource, object)) {
-            queue.add_after(Work::Unwanted(resource, object.key().name().to_owned()), limits::UPKEEP_UNWANTED_LIFETIME);
+            queue.add_after(
+                UpkeepItem::Unwanted(resource, object.key().name().to_owned()),
+                limits::UPKEEP_UNWANTED_LIFETIME,
+            );
         }
     };
     tokio::join!(
         join_all(each),
         follow(&tables[0], Interest::default(), |seen| look_at(FLOW[0], &seen)),
         follow(&tables[1], Interest::default(), |seen| look_at(FLOW[1], &seen)),
-        queue.work(1, |work| attempt(&agent, work)),
+        queue.work(1, |item| attempt(&agent, item)),
     );
     Ok(())
 }
@@ -76,8 +79,8 @@ fn kept(input: &BootstrapInput) -> ApiResult<Vec<BootstrapObject>> {
     Ok(seeds.into_iter().filter(|desired| desired.trigger != ReconcileTrigger::AtStart).collect())
 }
 
-fn work(desired: &BootstrapObject) -> Work {
-    Work::Kept(
+fn item(desired: &BootstrapObject) -> UpkeepItem {
+    UpkeepItem::Kept(
         desired.resource,
         desired.object.str_at(&["metadata", "namespace"]).to_owned(),
         name(&desired.object).to_owned(),
@@ -88,14 +91,16 @@ fn name(object: &Value) -> &str {
     object.str_at(&["metadata", "name"])
 }
 
-async fn attempt(agent: &Agent, of: Work) -> ApiResult<Requeue> {
+async fn attempt(agent: &Agent, of: UpkeepItem) -> ApiResult<Requeue> {
     let done = match &of {
-        Work::Unwanted(resource, name) => remove_unwanted(agent, resource, name).await,
+        UpkeepItem::Unwanted(resource, name) => remove_unwanted(agent, resource, name).await,
         // The object is computed anew, since some objects contain the time.
-        Work::Kept(..) => match kept(&agent.settings.bootstrap)?.into_iter().find(|desired| work(desired) == of) {
-            Some(desired) => restore(agent, &desired).await,
-            None => Ok(()),
-        },
+        UpkeepItem::Kept(..) => {
+            match kept(&agent.settings.bootstrap)?.into_iter().find(|desired| item(desired) == of) {
+                Some(desired) => restore(agent, &desired).await,
+                None => Ok(()),
+            }
+        }
     };
     match done {
         Ok(()) => Ok(Requeue::Never),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use flotilla_proto::schema::{Kind, Ref, Text};
-use flotilla_proto::structural::{Reader, Structural, object_type, prune};
+use flotilla_proto::structural::{SchemaReader, Structural, object_type, prune};
 use flotilla_proto::value::{ObjectText, Value};
 use ring::digest::{Context, Digest, SHA256};
 
@@ -104,7 +104,7 @@ impl Definition {
             list.filter_map(Value::as_str).map(|name| Text::from(name.to_owned())).collect()
         };
         let (group, kind) = (Text::from(spec.str_at(&["group"]).to_owned()), text("kind"));
-        let (versions, mut reader) = (spec.list_at(&["versions"]), Reader::default());
+        let (versions, mut reader) = (spec.list_at(&["versions"]), SchemaReader::default());
         Some(Self {
             plural: text("plural"),
             singular: text("singular"),
@@ -175,7 +175,7 @@ impl Definition {
 }
 
 impl Version {
-    fn of(group: &Text, kind: &Text, version: &Value, all: &[Value], reader: &mut Reader) -> Self {
+    fn of(group: &Text, kind: &Text, version: &Value, all: &[Value], reader: &mut SchemaReader) -> Self {
         let name = Text::from(version.str_at(&["name"]).to_owned());
         let published = ObjectText::of(version.at(&["schema", "openAPIV3Schema"]));
         let schema = Arc::new(published.as_ref().map_or_else(Structural::default, |text| reader.read(&text.parse())));

@@ -10,7 +10,7 @@ pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// How far the deletion of a definition has come, as its condition `Terminating` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum TerminationStage {
     /// It is marked for deletion.
     Pending,
     /// Its objects are being deleted.
@@ -19,7 +19,7 @@ pub enum Stage {
     Completed,
 }
 
-impl Stage {
+impl TerminationStage {
     /// Writes the condition into the status of a definition.
     pub fn tell(self, definition: &mut Value, now: &str) {
         let (status, reason, message) = match self {
@@ -47,6 +47,6 @@ pub fn marked(definition: &Value, now: &str) -> Value {
         finalizers.push(CLEANUP.into());
     }
     marked.set_at(&["metadata", "finalizers"], finalizers);
-    Stage::Pending.tell(&mut marked, now);
+    TerminationStage::Pending.tell(&mut marked, now);
     marked
 }

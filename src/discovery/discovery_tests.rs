@@ -7,7 +7,7 @@ use flotilla_proto::json;
 use flotilla_proto::schema::{Ref, Resource};
 use flotilla_proto::value::Value;
 
-use super::health::{Health, Part};
+use super::health::{Health, ServerPart};
 use super::*;
 use crate::enablement::Enablement;
 use crate::request::negotiate::{Media, Representation};
@@ -151,22 +151,22 @@ fn checks_report_the_health_of_their_parts() {
         (ask_of(&health, "/livez", "exclude=crd-informer-synced").0, ask_of(&health, "/livez/etcd", "").0),
         (500, 200)
     );
-    health.done(Part::CustomResources);
+    health.done(ServerPart::CustomResources);
     assert_eq!((ask_of(&health, "/livez", "").0, ask_of(&health, "/healthz", "").0), (200, 500));
-    health.explain(Part::Storage, || Err("it is alone"));
+    health.explain(ServerPart::Storage, || Err("it is alone"));
     assert_eq!(ask_of(&health, "/readyz/etcd", ""), (500, "internal server error: it is alone\n".into()));
     let (status, text) = ask_of(&health, "/readyz", "");
     assert!(
         status == 500 && text.contains("[-]etcd failed: reason withheld\n") && text.ends_with("readyz check failed\n")
     );
     let staying = Arc::new(AtomicBool::new(true));
-    for part in [Part::Storage, Part::Bootstrap, Part::Controllers] {
+    for part in [ServerPart::Storage, ServerPart::Bootstrap, ServerPart::Controllers] {
         assert!(!health.ready());
         health.done(part);
     }
     assert!(!health.ready());
     let stays = Arc::clone(&staying);
-    health.follow(Part::Staying, move || stays.load(Ordering::Relaxed));
+    health.follow(ServerPart::Staying, move || stays.load(Ordering::Relaxed));
     assert!(health.ready());
     assert!(health.results().all(|(_, _, passes)| passes));
     let ask = |path, query| ask_of(&health, path, query);

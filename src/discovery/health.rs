@@ -8,7 +8,7 @@ use crate::request::query::Query;
 
 /// A part of the server that checks report on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum ServerPart {
     /// The process answers requests.
     Process,
     /// Tables can be read and written.
@@ -33,45 +33,45 @@ enum At {
     Ready,
 }
 
-const CHECKS: [(&str, At, Part); 38] = [
-    ("ping", At::Everywhere, Part::Process),
-    ("log", At::Everywhere, Part::Process),
-    ("loopback-serving-certificate", At::Alive, Part::Process),
-    ("etcd", At::Everywhere, Part::Storage),
-    ("etcd-readiness", At::Ready, Part::Storage),
-    ("informer-sync", At::Ready, Part::CustomResources),
-    ("poststarthook/start-apiserver-admission-initializer", At::Everywhere, Part::Process),
-    ("poststarthook/generic-apiserver-start-informers", At::Everywhere, Part::CustomResources),
-    ("poststarthook/priority-and-fairness-config-consumer", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/priority-and-fairness-filter", At::Everywhere, Part::Process),
-    ("poststarthook/storage-object-count-tracker-hook", At::Everywhere, Part::Storage),
-    ("poststarthook/start-apiextensions-informers", At::Everywhere, Part::CustomResources),
-    ("poststarthook/start-apiextensions-controllers", At::Everywhere, Part::Controllers),
-    ("poststarthook/crd-informer-synced", At::Everywhere, Part::CustomResources),
-    ("poststarthook/start-system-namespaces-controller", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/peer-endpoint-reconciler-controller", At::Everywhere, Part::Controllers),
-    ("poststarthook/start-cluster-authentication-info-controller", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/start-kube-apiserver-identity-lease-controller", At::Everywhere, Part::Controllers),
-    ("poststarthook/start-kube-apiserver-identity-lease-garbage-collector", At::Everywhere, Part::Controllers),
-    ("poststarthook/storage-readiness", At::Everywhere, Part::Storage),
-    ("poststarthook/start-legacy-token-tracking-controller", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/start-service-ip-repair-controllers", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/rbac/bootstrap-roles", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/scheduling/bootstrap-system-priority-classes", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/priority-and-fairness-config-producer", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/bootstrap-controller", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/start-kubernetes-service-cidr-controller", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/aggregator-reload-proxy-client-cert", At::Everywhere, Part::Process),
-    ("poststarthook/start-kube-aggregator-informers", At::Everywhere, Part::CustomResources),
-    ("poststarthook/apiservice-status-local-available-controller", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/apiservice-status-remote-available-controller", At::Everywhere, Part::Controllers),
-    ("poststarthook/apiservice-registration-controller", At::Everywhere, Part::Controllers),
-    ("poststarthook/apiservice-discovery-controller", At::Everywhere, Part::Controllers),
-    ("poststarthook/kube-apiserver-autoregistration", At::Everywhere, Part::Bootstrap),
-    ("autoregister-completion", At::Everywhere, Part::Bootstrap),
-    ("poststarthook/apiservice-openapi-controller", At::Everywhere, Part::Controllers),
-    ("poststarthook/apiservice-openapiv3-controller", At::Everywhere, Part::Controllers),
-    ("shutdown", At::Ready, Part::Staying),
+const CHECKS: [(&str, At, ServerPart); 38] = [
+    ("ping", At::Everywhere, ServerPart::Process),
+    ("log", At::Everywhere, ServerPart::Process),
+    ("loopback-serving-certificate", At::Alive, ServerPart::Process),
+    ("etcd", At::Everywhere, ServerPart::Storage),
+    ("etcd-readiness", At::Ready, ServerPart::Storage),
+    ("informer-sync", At::Ready, ServerPart::CustomResources),
+    ("poststarthook/start-apiserver-admission-initializer", At::Everywhere, ServerPart::Process),
+    ("poststarthook/generic-apiserver-start-informers", At::Everywhere, ServerPart::CustomResources),
+    ("poststarthook/priority-and-fairness-config-consumer", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/priority-and-fairness-filter", At::Everywhere, ServerPart::Process),
+    ("poststarthook/storage-object-count-tracker-hook", At::Everywhere, ServerPart::Storage),
+    ("poststarthook/start-apiextensions-informers", At::Everywhere, ServerPart::CustomResources),
+    ("poststarthook/start-apiextensions-controllers", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/crd-informer-synced", At::Everywhere, ServerPart::CustomResources),
+    ("poststarthook/start-system-namespaces-controller", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/peer-endpoint-reconciler-controller", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/start-cluster-authentication-info-controller", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/start-kube-apiserver-identity-lease-controller", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/start-kube-apiserver-identity-lease-garbage-collector", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/storage-readiness", At::Everywhere, ServerPart::Storage),
+    ("poststarthook/start-legacy-token-tracking-controller", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/start-service-ip-repair-controllers", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/rbac/bootstrap-roles", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/scheduling/bootstrap-system-priority-classes", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/priority-and-fairness-config-producer", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/bootstrap-controller", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/start-kubernetes-service-cidr-controller", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/aggregator-reload-proxy-client-cert", At::Everywhere, ServerPart::Process),
+    ("poststarthook/start-kube-aggregator-informers", At::Everywhere, ServerPart::CustomResources),
+    ("poststarthook/apiservice-status-local-available-controller", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/apiservice-status-remote-available-controller", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/apiservice-registration-controller", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/apiservice-discovery-controller", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/kube-apiserver-autoregistration", At::Everywhere, ServerPart::Bootstrap),
+    ("autoregister-completion", At::Everywhere, ServerPart::Bootstrap),
+    ("poststarthook/apiservice-openapi-controller", At::Everywhere, ServerPart::Controllers),
+    ("poststarthook/apiservice-openapiv3-controller", At::Everywhere, ServerPart::Controllers),
+    ("shutdown", At::Ready, ServerPart::Staying),
 ];
 
 /// The endpoints, and which checks each has in addition to the common ones.
@@ -97,28 +97,28 @@ impl std::fmt::Debug for Health {
 
 impl Health {
     /// Sets the probe of a part. It is called on every request for a check, so it must be quick.
-    pub fn follow(&mut self, part: Part, probe: impl Fn() -> bool + Send + Sync + 'static) {
+    pub fn follow(&mut self, part: ServerPart, probe: impl Fn() -> bool + Send + Sync + 'static) {
         self.explain(part, move || if probe() { Ok(()) } else { Err(NOT_READY) });
     }
 
     /// Sets the probe of a part, as [`Health::follow`] does. The probe returns the reason why the part is not healthy.
-    pub fn explain(&mut self, part: Part, probe: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
+    pub fn explain(&mut self, part: ServerPart, probe: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
         self.0[part as usize] = Some(Box::new(probe));
     }
 
     /// Marks a part as healthy for good.
-    pub fn done(&mut self, part: Part) {
+    pub fn done(&mut self, part: ServerPart) {
         self.follow(part, || true);
     }
 
     /// Returns whether a part is healthy.
-    pub fn is(&self, part: Part) -> bool {
+    pub fn is(&self, part: ServerPart) -> bool {
         self.asked(part).is_ok()
     }
 
-    fn asked(&self, part: Part) -> Result<(), &'static str> {
+    fn asked(&self, part: ServerPart) -> Result<(), &'static str> {
         match &self.0[part as usize] {
-            _ if part == Part::Process => Ok(()),
+            _ if part == ServerPart::Process => Ok(()),
             Some(probe) => probe(),
             None => Err(NOT_READY),
         }
@@ -126,9 +126,9 @@ impl Health {
 
     /// Returns the result of a check for an endpoint. Waiting for other servers does not fail `/livez`, since a restart
     /// of the process would not help.
-    fn check(&self, endpoint: &str, part: Part) -> Result<(), &'static str> {
-        let waits =
-            matches!(part, Part::Storage | Part::Bootstrap) || part == Part::Controllers && !self.is(Part::Bootstrap);
+    fn check(&self, endpoint: &str, part: ServerPart) -> Result<(), &'static str> {
+        let waits = matches!(part, ServerPart::Storage | ServerPart::Bootstrap)
+            || part == ServerPart::Controllers && !self.is(ServerPart::Bootstrap);
         if endpoint == LIVEZ && waits { Ok(()) } else { self.asked(part) }
     }
 
@@ -193,7 +193,7 @@ impl Health {
 }
 
 /// Returns the names and parts of an endpoint's checks in order.
-fn checks(at: At) -> impl Iterator<Item = (&'static str, Part)> {
+fn checks(at: At) -> impl Iterator<Item = (&'static str, ServerPart)> {
     CHECKS.iter().filter(move |(_, of, _)| *of == At::Everywhere || *of == at).map(|(name, _, part)| (*name, *part))
 }
 

@@ -26,7 +26,7 @@ const END_WITH_PARENT: &str = "FLOTILLA_END_WITH_PARENT";
 
 /// The facts about this server that its answers state.
 #[derive(Debug, Clone)]
-struct Member {
+struct ServedMember {
     name: String,
     urls: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub(super) async fn serve(given: &EtcdFlags) -> io::Result<()> {
     urls.sort();
     urls.dedup();
     let name = given.one("name").unwrap_or_else(|| "default".to_owned());
-    let member = web::Data::new(Member { name, urls: given.urls("advertise-client-urls") });
+    let member = web::Data::new(ServedMember { name, urls: given.urls("advertise-client-urls") });
     let mut server = HttpServer::new(move || App::new().app_data(member.clone()).default_service(web::to(answer)))
         .workers(1)
         .max_connections(limits::STAND_IN_CONNECTIONS)
@@ -103,7 +103,7 @@ fn tls(given: &EtcdFlags) -> io::Result<ServerConfig> {
     Ok(builder.with_cert_resolver(Arc::new(resolver)))
 }
 
-async fn answer(request: HttpRequest, member: web::Data<Member>) -> HttpResponse {
+async fn answer(request: HttpRequest, member: web::Data<ServedMember>) -> HttpResponse {
     let is_grpc =
         request.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
     if is_grpc {

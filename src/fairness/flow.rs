@@ -109,13 +109,13 @@ impl Flow {
                 self.counts.seated_at_once(self.level.is_exempt);
                 return Entered::Seated(seat);
             }
-            (Taken::Place(place), Some(seat)) => {
+            (Taken::Queued(position), Some(seat)) => {
                 self.counts.waits();
                 let (flow, since) = (Arc::clone(self), Instant::now());
-                return Entered::Waits(Box::new(Waiting { flow, place, seat, since, is_over: false }));
+                return Entered::Waits(Box::new(Waiting { flow, position, seat, since, is_over: false }));
             }
             (Taken::ConcurrencyLimit, _) => Reason::ConcurrencyLimit,
-            (Taken::QueueFull | Taken::Place(_), _) => Reason::QueueFull,
+            (Taken::QueueFull | Taken::Queued(_), _) => Reason::QueueFull,
         };
         self.counts.refused(refused);
         Entered::Refused

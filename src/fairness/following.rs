@@ -35,7 +35,7 @@ pub async fn follow([schemas, levels]: &Tables, fairness: &Fairness) {
             }
         }
     };
-    let (mut of_schemas, mut of_levels) = (news(Kind::FlowSchemas), news(Kind::PriorityLevels));
+    let (mut of_schemas, mut of_levels) = (news(FollowedKind::FlowSchemas), news(FollowedKind::PriorityLevels));
     tokio::join!(
         follow::follow(schemas, Interest::default(), |seen| of_schemas.see(&seen)),
         follow::follow(levels, Interest::default(), |seen| of_levels.see(&seen)),
@@ -45,14 +45,14 @@ pub async fn follow([schemas, levels]: &Tables, fairness: &Fairness) {
 
 /// The kind of objects in a table.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum FollowedKind {
     FlowSchemas,
     PriorityLevels,
 }
 
 /// Takes the objects and changes of one table.
 struct Following<'a> {
-    kind: Kind,
+    kind: FollowedKind,
     objects: &'a RefCell<Objects>,
     unread: &'a RefCell<usize>,
     changed: &'a Notify,
@@ -67,8 +67,8 @@ impl Following<'_> {
                     *self.unread.borrow_mut() += 1;
                 }
                 match self.kind {
-                    Kind::FlowSchemas => self.objects.borrow_mut().schemas.clear(),
-                    Kind::PriorityLevels => self.objects.borrow_mut().levels.clear(),
+                    FollowedKind::FlowSchemas => self.objects.borrow_mut().schemas.clear(),
+                    FollowedKind::PriorityLevels => self.objects.borrow_mut().levels.clear(),
                 }
             }
             Seen::Present(object) => self.set(object),
@@ -90,8 +90,8 @@ impl Following<'_> {
             Some(object).filter(|object| !object.is_tombstone()).and_then(|object| skip_unreadable(value(object)));
         let (name, mut objects) = (object.key().name(), self.objects.borrow_mut());
         match self.kind {
-            Kind::FlowSchemas => put(&mut objects.schemas, name, tree.as_ref().map(FlowSchema::read)),
-            Kind::PriorityLevels => put(&mut objects.levels, name, tree.as_ref().map(PriorityLevel::read)),
+            FollowedKind::FlowSchemas => put(&mut objects.schemas, name, tree.as_ref().map(FlowSchema::read)),
+            FollowedKind::PriorityLevels => put(&mut objects.levels, name, tree.as_ref().map(PriorityLevel::read)),
         }
     }
 }

@@ -85,7 +85,7 @@ impl Fairness {
         }
     }
 
-    /// Replaces the objects. Requests keep their seats and their places in queues.
+    /// Replaces the objects. Requests keep their seats and their positions in queues.
     pub fn set(&self, objects: Objects) {
         let mut kept = self.kept.lock();
         let schemas = compile(objects, self.total, &mut kept, (&self.pool, &self.hasher));

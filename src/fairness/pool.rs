@@ -14,7 +14,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 use super::level::Level;
-use super::queues::{Number, Place, Queues};
+use super::queues::{Number, QueuePosition, Queues};
 use super::shares::Limit;
 use super::waiting::Waiter;
 use crate::limits;
@@ -40,7 +40,7 @@ pub(super) enum Taken {
     /// The request has a seat.
     Seat(Seat),
     /// The request waits.
-    Place(Place),
+    Queued(QueuePosition),
     /// Its queue is full, or too many requests wait in the server.
     QueueFull,
     /// Requests of its level do not wait.
@@ -98,12 +98,12 @@ impl Pool {
         if self.waiting.load(Ordering::Relaxed) >= limits::WAITING_REQUESTS {
             return Taken::QueueFull;
         }
-        let Some(place) = queues.push(hash, waiter()) else { return Taken::QueueFull };
+        let Some(position) = queues.push(hash, waiter()) else { return Taken::QueueFull };
         level.note_waiting(true);
         self.waiting.fetch_add(1, Ordering::SeqCst);
         // A request that ended before `note_waiting` did not offer its seat to this one.
         self.hand_out(level, &mut queues, |level| self.take(level));
-        Taken::Place(place)
+        Taken::Queued(position)
     }
 
     /// Gives the seat of a request, which held it for `took`, to the next request of its level. A seat that the level
@@ -124,9 +124,9 @@ impl Pool {
     }
 
     /// Lets a request leave its queue. Returns false if it waits no longer.
-    pub(super) fn withdraw(&self, level: &Level, place: Place) -> bool {
+    pub(super) fn withdraw(&self, level: &Level, position: QueuePosition) -> bool {
         let mut queues = level.queues.lock();
-        let removed = queues.remove(place).is_some();
+        let removed = queues.remove(position).is_some();
         if removed {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             level.note_waiting(queues.waiting() > 0);

@@ -46,9 +46,9 @@ fn seat(pool: &Pool, level: &Level) -> Seat {
     }
 }
 
-fn wait(pool: &Pool, level: &Level, hash: u64) -> (Place, Receiver) {
+fn wait(pool: &Pool, level: &Level, hash: u64) -> (QueuePosition, Receiver) {
     match enter(pool, level, hash) {
-        (Taken::Place(place), Some(receiver)) => (place, receiver),
+        (Taken::Queued(position), Some(receiver)) => (position, receiver),
         other => panic!("{other:?}"),
     }
 }
@@ -131,7 +131,7 @@ fn a_deleted_level_goes_on_until_it_is_empty() {
 
 /// A request of the simulation.
 enum Request {
-    Waits(Place, Receiver),
+    Waits(QueuePosition, Receiver),
     Seated(Seat),
 }
 
@@ -168,8 +168,8 @@ fn limits_hold_and_no_request_is_forgotten() {
             match (random.random_range(0..10), keys.choose(&mut random)) {
                 (0..=4, _) | (_, None) => match enter(&pool, &levels[at], random.random()) {
                     (Taken::Seat(seat), _) => drop(requests.insert(number, (at, Request::Seated(seat)))),
-                    (Taken::Place(place), Some(seat)) => {
-                        drop(requests.insert(number, (at, Request::Waits(place, seat))))
+                    (Taken::Queued(position), Some(seat)) => {
+                        drop(requests.insert(number, (at, Request::Waits(position, seat))))
                     }
                     _ => {}
                 },
@@ -180,7 +180,9 @@ fn limits_hold_and_no_request_is_forgotten() {
                 }
                 (_, Some(key)) => match requests.remove(key) {
                     Some((at, Request::Seated(seat))) => pool.leave(&levels[at], seat, Duration::from_millis(1)),
-                    Some((at, Request::Waits(place, _))) => assert!(pool.withdraw(&levels[at], place), "seed {seed}"),
+                    Some((at, Request::Waits(position, _))) => {
+                        assert!(pool.withdraw(&levels[at], position), "seed {seed}")
+                    }
                     None => {}
                 },
             }
@@ -226,8 +228,8 @@ fn threads_lose_no_seat() {
                     let level = &levels[random.random_range(0..2)];
                     let seat = match enter(pool, level, random.random()) {
                         (Taken::Seat(seat), _) => seat,
-                        (Taken::Place(place), Some(mut seat)) => match random.random_range(0..4) {
-                            0 if pool.withdraw(level, place) => continue,
+                        (Taken::Queued(position), Some(mut seat)) => match random.random_range(0..4) {
+                            0 if pool.withdraw(level, position) => continue,
                             0 => seat.try_recv().expect("a request that has left its queue has a seat"),
                             _ => seat.blocking_recv().expect("a waiting request gets a seat"),
                         },

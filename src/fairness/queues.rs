@@ -57,15 +57,15 @@ impl Queuing {
 /// The number of a queue, plus one.
 pub type Number = NonZeroU32;
 
-/// The place of a request that waits.
+/// The position of a request that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePosition {
     queue: Number,
     ticket: u64,
 }
 
 #[derive(Debug)]
-struct Entry<W> {
+struct QueuedRequest<W> {
     /// Later requests have larger ones.
     ticket: u64,
     /// The virtual time of its arrival: it must not start before.
@@ -75,7 +75,7 @@ struct Entry<W> {
 
 #[derive(Debug)]
 struct Queue<W> {
-    waiting: VecDeque<Entry<W>>,
+    waiting: VecDeque<QueuedRequest<W>>,
     /// Requests that got a seat through this queue and hold it.
     executing: usize,
     /// The virtual time at which the next request may start.
@@ -110,7 +110,7 @@ impl<W> Default for Queues<W> {
 
 impl<W> Queues<W> {
     /// Sets how requests wait from now on. With `None`, no further requests may wait. Requests that wait already keep
-    /// their places.
+    /// their positions.
     pub fn configure(&mut self, queuing: Option<Queuing>) {
         self.queuing = queuing;
     }
@@ -125,9 +125,9 @@ impl<W> Queues<W> {
         self.waiting
     }
 
-    /// Adds a request of a flow with this hash, and returns its place. Returns `None` if all queues of the flow's hand
-    /// are full, or there are no queues.
-    pub fn push(&mut self, hash: u64, waiter: W) -> Option<Place> {
+    /// Adds a request of a flow with this hash, and returns its position. Returns `None` if all queues of the flow's
+    /// hand are full, or there are no queues.
+    pub fn push(&mut self, hash: u64, waiter: W) -> Option<QueuePosition> {
         let queuing = self.queuing?;
         let hand = queuing.deal(hash);
         let length = |queue: &Number| self.queues.get(queue).map_or(0, |queue| queue.waiting.len());
@@ -141,11 +141,11 @@ impl<W> Queues<W> {
         let (time, ticket) = (self.time, self.tickets);
         let empty = || Queue { waiting: VecDeque::new(), executing: 0, start: time };
         let queue = self.queues.entry(number).or_insert_with(empty);
-        queue.waiting.push_back(Entry { ticket, arrived: time, waiter });
+        queue.waiting.push_back(QueuedRequest { ticket, arrived: time, waiter });
         queue.bound();
         self.tickets += 1;
         self.waiting += 1;
-        Some(Place { queue: number, ticket })
+        Some(QueuePosition { queue: number, ticket })
     }
 
     /// Takes the next request out of its queue: it holds a seat from now on. `None` if none waits.
@@ -173,13 +173,13 @@ impl<W> Queues<W> {
     }
 
     /// Removes a request that waits. `None` if it waits no longer.
-    pub fn remove(&mut self, place: Place) -> Option<W> {
-        let queue = self.queues.get_mut(&place.queue)?;
-        let at = queue.waiting.binary_search_by_key(&place.ticket, |entry| entry.ticket).ok()?;
+    pub fn remove(&mut self, position: QueuePosition) -> Option<W> {
+        let queue = self.queues.get_mut(&position.queue)?;
+        let at = queue.waiting.binary_search_by_key(&position.ticket, |entry| entry.ticket).ok()?;
         let entry = queue.waiting.remove(at)?;
         queue.bound();
         self.waiting -= 1;
-        self.forget_if_idle(place.queue);
+        self.forget_if_idle(position.queue);
         Some(entry.waiter)
     }
 
@@ -254,14 +254,14 @@ mod tests {
     #[test]
     fn a_queue_is_in_order_and_full_at_its_length() {
         let mut queues = queues(queuing(1, 1, 3));
-        let places: Vec<_> = (0..3).map(|name| queues.push(0, name).unwrap()).collect();
+        let positions: Vec<_> = (0..3).map(|name| queues.push(0, name).unwrap()).collect();
         assert_eq!((queues.push(0, 3), queues.waiting()), (None, 3));
-        assert_eq!(queues.remove(places[1]), Some(1));
-        assert_eq!(queues.remove(places[1]), None);
+        assert_eq!(queues.remove(positions[1]), Some(1));
+        assert_eq!(queues.remove(positions[1]), None);
         assert!(queues.push(0, 4).is_some());
         let order: Vec<_> = std::iter::from_fn(|| queues.next()).map(|(_, name)| name).collect();
         assert_eq!(order, [0, 2, 4]);
-        assert_eq!(queues.remove(places[0]), None, "it holds a seat");
+        assert_eq!(queues.remove(positions[0]), None, "it holds a seat");
         (0..3).for_each(|_| queues.finished(Number::MIN, Duration::ZERO));
         assert!(queues.queues.is_empty(), "queues that nobody uses are gone");
     }
@@ -322,20 +322,20 @@ mod tests {
         for seed in 0..50 {
             let mut random = StdRng::seed_from_u64(seed);
             let of = queuing(random.random_range(1..20), random.random_range(1..6), random.random_range(1..30));
-            let (mut queues, mut places) = (queues(of), Vec::new());
+            let (mut queues, mut positions) = (queues(of), Vec::new());
             let (mut executing, mut served, mut pushed, mut gone) = (Vec::new(), 0, 0, 0);
             for _ in 0..2_000 {
                 match random.random_range(0..10) {
                     0..=3 => {
                         let flow = random.random_range(0..10_u64);
-                        if let Some(place) = queues.push(flow.wrapping_mul(0x9e37_79b9_7f4a_7c15), pushed) {
-                            places.push(place);
+                        if let Some(position) = queues.push(flow.wrapping_mul(0x9e37_79b9_7f4a_7c15), pushed) {
+                            positions.push(position);
                             pushed += 1;
                         }
                     }
-                    4 if !places.is_empty() => {
-                        let place = places.swap_remove(random.random_range(0..places.len()));
-                        gone += usize::from(queues.remove(place).is_some());
+                    4 if !positions.is_empty() => {
+                        let position = positions.swap_remove(random.random_range(0..positions.len()));
+                        gone += usize::from(queues.remove(position).is_some());
                     }
                     5..=7 if executing.len() < 4 => {
                         if let Some((number, _)) = queues.next() {

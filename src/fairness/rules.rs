@@ -10,13 +10,13 @@ const ALL: &str = "*";
 
 /// One rule: users, and requests of these users.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct FlowRule {
     subjects: Box<[Subject]>,
     resources: Box<[ResourceRule]>,
     paths: Box<[PathRule]>,
 }
 
-impl Rule {
+impl FlowRule {
     /// Reads the rules of a FlowSchema.
     pub fn list(schema: &Value) -> Box<[Self]> {
         schema.list_at(&["spec", "rules"]).iter().map(Self::read).collect()

@@ -6,8 +6,8 @@ fn user(name: &str, groups: &[&str]) -> User {
     User { name: name.into(), groups: groups.iter().map(|group| (*group).into()).collect(), ..User::default() }
 }
 
-fn rule(rule: &Value) -> Rule {
-    Rule::list(&value!({"spec": {"rules": [(rule.clone())]}}))[0].clone()
+fn rule(rule: &Value) -> FlowRule {
+    FlowRule::list(&value!({"spec": {"rules": [(rule.clone())]}}))[0].clone()
 }
 
 /// Returns whether a rule with this subject matches a user.
@@ -102,7 +102,7 @@ fn a_rule_matches_verb_resource_group_and_namespace() {
 #[test]
 fn paths_and_resources_are_apart() {
     let nobody = user("ann", &["a"]);
-    let everything = Rule::everything_of(&["a"]);
+    let everything = FlowRule::everything_of(&["a"]);
     assert!(everything.is_for(&nobody, &Attributes::Path { verb: "put", path: "/x" }));
     assert!(everything.is_for(&nobody, &Attributes::Resource(ResourceAttributes::default())));
     assert!(!everything.is_for(&user("ann", &["b"]), &Attributes::Path { verb: "put", path: "/x" }));

@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 
 use super::flow::{Distinguisher, Flow};
 use super::queues::Queuing;
-use super::rules::Rule;
+use super::rules::FlowRule;
 use super::shares::Share;
 use crate::access::{Attributes, User};
 use crate::rules::names::MASTERS;
@@ -29,7 +29,7 @@ pub struct FlowSchema {
     precedence: i64,
     pub(super) level: CompactString,
     pub(super) distinguisher: Distinguisher,
-    pub(super) rules: Box<[Rule]>,
+    pub(super) rules: Box<[FlowRule]>,
 }
 
 impl FlowSchema {
@@ -44,7 +44,7 @@ impl FlowSchema {
                 "ByNamespace" => Distinguisher::Namespace,
                 _ => Distinguisher::Nothing,
             },
-            rules: Rule::list(schema),
+            rules: FlowRule::list(schema),
         }
     }
 
@@ -55,7 +55,7 @@ impl FlowSchema {
             precedence,
             level: name.into(),
             distinguisher,
-            rules: [Rule::everything_of(groups)].into(),
+            rules: [FlowRule::everything_of(groups)].into(),
         };
         let everybody = ["system:unauthenticated", "system:authenticated"];
         [
@@ -139,19 +139,19 @@ impl Objects {
 /// All FlowSchemas, compiled for comparison with requests.
 #[derive(Debug)]
 pub struct Schemas {
-    all: Vec<(Box<[Rule]>, Arc<Flow>)>,
+    all: Vec<(Box<[FlowRule]>, Arc<Flow>)>,
     catch_all: Arc<Flow>,
 }
 
 impl Schemas {
     /// Creates the table from the rules and flow of each FlowSchema, in the order in which FlowSchemas match.
-    pub(super) fn new(all: Vec<(Box<[Rule]>, Arc<Flow>)>, catch_all: Arc<Flow>) -> Self {
+    pub(super) fn new(all: Vec<(Box<[FlowRule]>, Arc<Flow>)>, catch_all: Arc<Flow>) -> Self {
         Self { all, catch_all }
     }
 
     /// Returns the flow of a request of a user.
     pub fn of(&self, user: &User, attributes: &Attributes<'_>) -> &Arc<Flow> {
-        let is_for = |(rules, _): &&(Box<[Rule]>, _)| rules.iter().any(|rule| rule.is_for(user, attributes));
+        let is_for = |(rules, _): &&(Box<[FlowRule]>, _)| rules.iter().any(|rule| rule.is_for(user, attributes));
         self.all.iter().find(is_for).map_or(&self.catch_all, |(_, flow)| flow)
     }
 

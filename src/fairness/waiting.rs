@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::flow::{Flow, Reason};
 use super::pool::Seat;
-use super::queues::Place;
+use super::queues::QueuePosition;
 
 /// The entry of a request in its queue.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Waiter {
 #[derive(Debug)]
 pub struct Waiting {
     pub(super) flow: Arc<Flow>,
-    pub(super) place: Place,
+    pub(super) position: QueuePosition,
     pub(super) seat: oneshot::Receiver<Seat>,
     pub(super) since: Instant,
     pub(super) is_over: bool,
@@ -78,7 +78,7 @@ impl Waiting {
     }
 
     fn withdraw(&mut self, reason: Reason) -> Option<Seat> {
-        if self.flow.pool.withdraw(&self.flow.level, self.place) {
+        if self.flow.pool.withdraw(&self.flow.level, self.position) {
             self.is_over = true;
             self.flow.counts.left_after(self.since.elapsed(), reason);
             return None;

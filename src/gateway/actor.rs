@@ -17,7 +17,7 @@ use crate::limits;
 use crate::registry::{Listing, UnreadPage};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::transport::Target;
+use crate::transport::RawTarget;
 
 /// Routes the requests of one worker and gathers its lists.
 pub(super) struct GatewayActor {
@@ -45,7 +45,7 @@ pub(super) struct Route {
     /// Its URI.
     pub(super) uri: Uri,
     /// Its path and query, if the URI does not state them.
-    pub(super) target: Option<Arc<Target>>,
+    pub(super) target: Option<Arc<RawTarget>>,
     /// Whether its query asks for a watch.
     pub(super) watch: bool,
 }

@@ -13,7 +13,7 @@ use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FrontProxy, SeedEr
 use crate::causes::with_causes;
 use crate::config::EndpointReconciler;
 use crate::controllers::{self, Controllers, Settings};
-use crate::discovery::health::{Health, Part};
+use crate::discovery::health::{Health, ServerPart};
 use crate::drain::Drain;
 use crate::limits;
 use crate::registry::{Registry, now};
@@ -51,41 +51,42 @@ impl Beginning {
             host: boot.address.to_string(),
         };
         let (registry, drain) = (Arc::clone(registry), boot.drain.clone());
-        let work = Work { registry, input, settings, drain };
+        let context = BeginningContext { registry, input, settings, drain };
         if boot.config.initial_cluster.is_none() {
-            work.registry.repair_addresses().await.map_err(StartError::Addresses)?;
-            let left = match seed(&work.registry, &work.input).await? {
+            context.registry.repair_addresses().await.map_err(StartError::Addresses)?;
+            let left = match seed(&context.registry, &context.input).await? {
                 Seeded::Now => {
-                    know_roles(&work.registry).await;
+                    know_roles(&context.registry).await;
                     Vec::new()
                 }
                 Seeded::Before => {
-                    let all = bootstrap::objects(&work.input).map_err(SeedError::from)?;
-                    bootstrap::renew(&work.registry, all).await
+                    let all = bootstrap::objects(&context.input).map_err(SeedError::from)?;
+                    bootstrap::renew(&context.registry, all).await
                 }
             };
-            beginning.done(&work);
-            tasks::detached_here("bootstrap", async move { renew(&work, left).await });
+            beginning.done(&context);
+            tasks::detached_here("bootstrap", async move { renew(&context, left).await });
             return Ok(beginning);
         }
         let begun = beginning.clone();
         tasks::detached_here("bootstrap", async move {
-            while let Err(error) = seed(&work.registry, &work.input).await {
+            while let Err(error) = seed(&context.registry, &context.input).await {
                 tracing::warn!(error = with_causes(&error), "the server cannot begin yet");
                 actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
             }
-            know_roles(&work.registry).await;
-            begun.done(&work);
+            know_roles(&context.registry).await;
+            begun.done(&context);
             tracing::info!("the objects that every cluster has exist");
-            if let Ok(all) = bootstrap::objects(&work.input) {
-                renew(&work, all).await;
+            if let Ok(all) = bootstrap::objects(&context.input) {
+                renew(&context, all).await;
             }
         });
         Ok(beginning)
     }
 
-    fn done(&self, work: &Work) {
-        let _ = self.0.set(controllers::start(&work.registry, &work.settings, &work.drain)); // it begins only once
+    fn done(&self, context: &BeginningContext) {
+        let begun = controllers::start(&context.registry, &context.settings, &context.drain);
+        let _ = self.0.set(begun); // it begins only once
     }
 
     /// Refuses requests that this server cannot answer or carry out yet.
@@ -103,19 +104,19 @@ impl Beginning {
     pub(super) fn health(&self, boot: &Boot) -> Health {
         let mut health = Health::default();
         let (store, drain) = (boot.store.clone(), boot.drain.clone());
-        health.explain(Part::Storage, move || match *store.standing().borrow() {
+        health.explain(ServerPart::Storage, move || match *store.standing().borrow() {
             Standing::Removed => Err(REMOVED),
             _ if store.is_available() => Ok(()),
             Standing::Waiting => Err("this server is not a member of its cluster yet"),
             _ => Err("no majority of the members is reached"),
         });
-        health.follow(Part::Staying, move || !drain.is_announced());
+        health.follow(ServerPart::Staying, move || !drain.is_announced());
         let begun = self.clone();
-        health.follow(Part::Bootstrap, move || begun.0.get().is_some());
+        health.follow(ServerPart::Bootstrap, move || begun.0.get().is_some());
         // Custom resources are served before the server answers its first request.
-        health.done(Part::CustomResources);
+        health.done(ServerPart::CustomResources);
         let begun = self.clone();
-        health.follow(Part::Controllers, move || begun.0.get().is_some_and(|begun| !begun.broken().any()));
+        health.follow(ServerPart::Controllers, move || begun.0.get().is_some_and(|begun| !begun.broken().any()));
         health
     }
 }
@@ -124,7 +125,7 @@ impl Beginning {
 const REMOVED: &str = "this server was removed from its cluster";
 
 /// What these steps need.
-struct Work {
+struct BeginningContext {
     registry: Arc<Registry>,
     input: BootstrapInput,
     settings: Settings,
@@ -169,12 +170,12 @@ async fn know_roles(registry: &Registry) {
 
 /// Creates the objects that this release adds to those of an earlier one, and updates those that are out of date. Tries
 /// failed writes again a few times.
-async fn renew(work: &Work, mut left: Vec<BootstrapObject>) {
+async fn renew(context: &BeginningContext, mut left: Vec<BootstrapObject>) {
     for _ in 0..limits::RENEWALS {
         if left.is_empty() {
             return;
         }
-        left = bootstrap::renew(&work.registry, left).await;
+        left = bootstrap::renew(&context.registry, left).await;
         actix_web::rt::time::sleep(limits::BEGIN_INTERVAL).await;
     }
     for desired in left {

@@ -18,7 +18,7 @@ use super::head::Head;
 use super::{Gateway, members};
 use crate::access::User;
 use crate::config::ConsoleAccess;
-use crate::console::{self, Link, Links, Part};
+use crate::console::{self, ConsolePart, Link, Links};
 use crate::limits;
 use crate::overview::{Overview, Rates};
 use crate::request::Caller;
@@ -65,16 +65,16 @@ fn is_visible(access: ConsoleAccess, own: IpAddr, from: Option<IpAddr>) -> bool 
 /// Returns the user whom a link or a session identifies. A link identifies its user only where it is opened, a session
 /// only for the page and its events. `None` for every other request.
 pub(super) fn visitor(gateway: &Gateway, head: &Head<'_>) -> Option<Arc<User>> {
-    let part = Part::of(head.path).filter(|_| head.method == "GET" && gateway.console.is_visible_to(head))?;
+    let part = ConsolePart::of(head.path).filter(|_| head.method == "GET" && gateway.console.is_visible_to(head))?;
     match part {
-        Part::Open => gateway.console.links.user_of_link(link_token(head), Instant::now()),
-        Part::Page | Part::Events => {
+        ConsolePart::Open => gateway.console.links.user_of_link(link_token(head), Instant::now()),
+        ConsolePart::Page | ConsolePart::Events => {
             let cookies = head.request().ok()?.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
             let port = gateway.address.port();
             let session = cookies.filter_map(|header| console::from_cookies(header, port)).next()?;
             gateway.console.links.user_of_session(session, Instant::now())
         }
-        Part::Links => None,
+        ConsolePart::Links => None,
     }
 }
 
@@ -85,13 +85,13 @@ fn link_token<'h>(head: &'h Head<'_>) -> &'h str {
 /// Returns the page that tells a browser why it may not see the console, and how to get a link. `None` for other
 /// clients.
 pub(super) fn refusal(gateway: &Gateway, head: &Head<'_>, error: &ApiError) -> Option<HttpResponse> {
-    let part = Part::of(head.path).filter(|part| matches!(part, Part::Page | Part::Open))?;
+    let part = ConsolePart::of(head.path).filter(|part| matches!(part, ConsolePart::Page | ConsolePart::Open))?;
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::FORBIDDEN);
     let is_valid = || gateway.console.links.user_of_link(link_token(head), Instant::now()).is_some();
     let why = match (part, error.code) {
         (_, 401 | 403) if !gateway.console.is_visible_to(head) => NOT_VISIBLE,
         // The user is unknown because the link is no longer valid.
-        (Part::Open, 401 | 403) if !is_valid() => "The link has been used, or is too old.",
+        (ConsolePart::Open, 401 | 403) if !is_valid() => "The link has been used, or is too old.",
         _ => &*error.message,
     };
     head.accept.contains("text/html").then(|| html(code).body(console::refused(why)))
@@ -101,7 +101,7 @@ pub(super) fn refusal(gateway: &Gateway, head: &Head<'_>, error: &ApiError) -> O
 pub(super) async fn respond(
     gateway: &web::Data<Gateway>,
     head: &Head<'_>,
-    part: Part,
+    part: ConsolePart,
     caller: &Caller,
 ) -> ApiResult<HttpResponse> {
     if !gateway.console.is_visible_to(head) {
@@ -112,19 +112,19 @@ pub(super) async fn respond(
         return Err(ApiError::new(405, "MethodNotAllowed", message));
     }
     match part {
-        Part::Page => {
+        ConsolePart::Page => {
             let asked = gateway.clone();
             let page = web::block(move || console::page(&asked.overview())).await.map_err(ApiError::internal)?;
             Ok(html(StatusCode::OK).body(page))
         }
-        Part::Events => events(gateway, caller),
-        Part::Links => {
+        ConsolePart::Events => events(gateway, caller),
+        ConsolePart::Links => {
             let token = gateway.console.links.issue(Arc::clone(caller.identity.user()), Instant::now());
             let token = token.ok_or_else(|| ApiError::internal("there are no random numbers"))?;
             let link = Link { token, seconds: limits::CONSOLE_LINK_LIFETIME.as_secs() };
             members::encoded(&link, head.pretty)
         }
-        Part::Open => open(gateway, head),
+        ConsolePart::Open => open(gateway, head),
     }
 }
 
@@ -153,7 +153,7 @@ fn html(code: StatusCode) -> HttpResponseBuilder {
 }
 
 /// A stream of events that keeps a page up to date.
-struct Stream {
+struct EventStream {
     gateway: web::Data<Gateway>,
     before: Option<Overview>,
     ticks: Interval,
@@ -175,7 +175,7 @@ fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpRespon
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The stream ends before the request is broken off, so that the browser sees a complete answer.
     let ends = caller.ends.and_then(|ends| ends.checked_sub(limits::CONSOLE_INTERVAL));
-    let stream = Stream { gateway: gateway.clone(), before: None, ticks, ends, _permit: permit };
+    let stream = EventStream { gateway: gateway.clone(), before: None, ticks, ends, _permit: permit };
     let mut response = HttpResponse::Ok();
     for header in console::headers() {
         response.insert_header(header);
@@ -185,7 +185,7 @@ fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpRespon
 }
 
 /// Returns the next event. `None` when the stream ends or the server stops.
-async fn next(mut stream: Stream) -> Option<(Result<Bytes, actix_web::Error>, Stream)> {
+async fn next(mut stream: EventStream) -> Option<(Result<Bytes, actix_web::Error>, EventStream)> {
     let stopping = stream.gateway.streams.clone().begun();
     tokio::select! {
         _ = stream.ticks.tick() => {}

@@ -250,7 +250,7 @@ impl Exchange {
 
     /// Bounds how long a client may take to read its answer: at `ends` this frees the seat and drops the rest of the
     /// body; [`limits::READER_STALL`] later it closes the connection.
-    fn expire(&mut self, ends: Instant, body: Rc<RefCell<Source>>, outlet: Outlet) -> Task {
+    fn expire(&mut self, ends: Instant, body: Rc<RefCell<BodySource>>, outlet: Outlet) -> Task {
         let mut seat = Self::begin(self.gateway.clone());
         seat.progress.lane = self.progress.lane.take();
         seat.progress.seat = self.progress.seat.take();
@@ -259,7 +259,7 @@ impl Exchange {
         tasks::owned("slow reader", async move {
             tokio::time::sleep_until(ends.into()).await;
             drop(seat);
-            body.replace(Source::Over);
+            body.replace(BodySource::Over);
             // If the client reads on before that, the body ends with an error, and this task is aborted.
             tokio::time::sleep(limits::READER_STALL).await;
             outlet.close();
@@ -280,7 +280,7 @@ impl Drop for Exchange {
 }
 
 /// The source of a body's bytes.
-enum Source {
+enum BodySource {
     /// The bytes are made while they are sent.
     Made(BoxBody),
     /// The bytes are in memory, and nothing else refers to them. Copies of parts are sent, so that the memory is free
@@ -290,7 +290,7 @@ enum Source {
     Over,
 }
 
-impl Source {
+impl BodySource {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Box<dyn Error>>>> {
         match self {
             Self::Made(body) => Pin::new(body).poll_next(cx),
@@ -318,7 +318,7 @@ struct Sent {
 
 /// The body that the connection takes part by part.
 struct Streamed {
-    body: Rc<RefCell<Source>>,
+    body: Rc<RefCell<BodySource>>,
     sent: Sent,
     expiry: Option<Task>,
     exchange: Exchange,
@@ -337,10 +337,10 @@ impl Streamed {
             Ok(bytes) if bytes.is_unique() => {
                 let mut unsent = UnsentBytes::default();
                 unsent.hold(bytes.len());
-                Source::Whole(bytes, unsent)
+                BodySource::Whole(bytes, unsent)
             }
-            Ok(bytes) => Source::Made(BoxBody::new(bytes)),
-            Err(body) => Source::Made(body),
+            Ok(bytes) => BodySource::Made(BoxBody::new(bytes)),
+            Err(body) => BodySource::Made(body),
         };
         let work = Work::new(Stage::Sending, method, exchange.progress.served());
         let body = Rc::new(RefCell::new(source));
@@ -380,7 +380,7 @@ impl MessageBody for Streamed {
         }
         ready!(streamed.outlet.poll_room(&mut streamed.wait, cx));
         if streamed.exchange.progress.ends.is_some_and(|ends| ends <= Instant::now()) {
-            streamed.body.replace(Source::Over);
+            streamed.body.replace(BodySource::Over);
         }
         let next = during(&mut streamed.work, || streamed.body.borrow_mut().poll_next(cx));
         if let Poll::Ready(Some(Ok(bytes))) = &next {

@@ -18,7 +18,7 @@ use super::{Gateway, audit, flows, recorded, stages};
 use crate::answer;
 use crate::request::path;
 use crate::status::ApiError;
-use crate::transport::{Outlet, Target};
+use crate::transport::{Outlet, RawTarget};
 use crate::watchdog::{Stage, Work, during};
 
 /// Answers a request. A panic below becomes an answer 500 and ends nothing else.
@@ -28,7 +28,7 @@ pub(super) async fn handle(
     gateway: web::Data<Gateway>,
     router: web::Data<Addr<GatewayActor>>,
 ) -> HttpResponse {
-    let target = request.extensions().get::<Arc<Target>>().cloned();
+    let target = request.extensions().get::<Arc<RawTarget>>().cloned();
     let path = target.as_ref().map_or(request.path(), |target| &target.path);
     if !path::is_escaped_well(path) {
         // This is not a URL: kube-apiserver's HTTP library refuses it too, before its handlers see a request.

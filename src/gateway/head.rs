@@ -9,7 +9,7 @@ use crate::request::negotiate::{Form, Media, Offer, Representation, negotiate, n
 use crate::request::query::Query;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-use crate::transport::{ConnectionId, Target};
+use crate::transport::{ConnectionId, RawTarget};
 
 /// The parts of a request's head that decide how it is answered.
 pub struct Head<'r> {
@@ -32,13 +32,13 @@ pub struct Head<'r> {
     /// The connection of the request.
     pub connection: ConnectionId,
     /// Path and query, if the URI does not state them.
-    pub(super) target: Option<&'r Arc<Target>>,
+    pub(super) target: Option<&'r Arc<RawTarget>>,
     request: Option<&'r HttpRequest>,
 }
 
 impl<'r> Head<'r> {
     /// Returns the head of a request. `target` has path and query if the URI of the request does not state them.
-    pub(super) fn of(request: &'r HttpRequest, target: Option<&'r Arc<Target>>) -> Self {
+    pub(super) fn of(request: &'r HttpRequest, target: Option<&'r Arc<RawTarget>>) -> Self {
         let (path, query_text) = match target {
             Some(target) => (&*target.path, &*target.query),
             None => (request.path(), request.query_string()),

@@ -145,7 +145,7 @@ fn check_name(name: &str) -> ApiResult<()> {
 
 /// Makes a change once the ones before it are done. The change continues after its client has gone: a client that
 /// repeats the request waits for it again, and a half-made change is best finished.
-async fn finish<E: Refusal>(
+async fn finish<E: ChangeRefusal>(
     turn: &Arc<Mutex<()>>,
     deadline: Instant,
     change: impl Future<Output = Result<(), E>> + 'static,
@@ -168,18 +168,18 @@ async fn finish<E: Refusal>(
 }
 
 /// The reason why a change was not made.
-trait Refusal: std::fmt::Display + 'static {
+trait ChangeRefusal: std::fmt::Display + 'static {
     /// Returns the error that clients see.
     fn refusal(&self) -> ApiError;
 }
 
-impl Refusal for MembersError {
+impl ChangeRefusal for MembersError {
     fn refusal(&self) -> ApiError {
         refusal(self)
     }
 }
 
-impl Refusal for DivideError {
+impl ChangeRefusal for DivideError {
     fn refusal(&self) -> ApiError {
         match self {
             Self::Shards(_) => ApiError::bad_request(self.to_string()),

@@ -18,7 +18,7 @@ use crate::audit::Audited;
 use crate::audit::policy::{ObjectRef, Requested};
 use crate::field::quote;
 use crate::request::Caller;
-use crate::request::path::{self, Target};
+use crate::request::path::{self, PathKind};
 use crate::request::verb::Verb;
 
 /// Begins to record a request, if the policy says so. `caller` is `None` if the user is not known. Returns the answer
@@ -38,7 +38,7 @@ pub(super) fn begin(
     let begun =
         |requested: &Requested<'_>, who, lasts| Audited::begin(audit, request, (id, &uri), who, (requested, lasts));
     let audited = match path::parse(&decoded) {
-        Target::Resource(of) => {
+        PathKind::Resource(of) => {
             let verb = Verb::of(head.method, head.watches(), &of);
             with_attributes(head, &of, verb, |attributes| {
                 let object = ObjectRef {
@@ -55,11 +55,11 @@ pub(super) fn begin(
                 begun(&Requested { verb: attributes.verb, path: &decoded, object: Some(object) }, who, lasts)
             })
         }
-        Target::Other => {
+        PathKind::Other => {
             begun(&Requested { verb: &head.method.to_lowercase(), path: &decoded, object: None }, who, false)
         }
         // The reference refuses it before auditing begins.
-        Target::WatchOfNothing => None,
+        PathKind::WatchOfNothing => None,
     };
     let mut audited = audited?;
     if !audited.received() {

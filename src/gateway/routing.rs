@@ -11,11 +11,11 @@ use super::members;
 use super::seats::Lane;
 use crate::aggregation::Remote;
 use crate::backup::BACKUP_PATH;
-use crate::console::Part;
+use crate::console::ConsolePart;
 use crate::field::quote;
 use crate::limits;
 use crate::overview::OVERVIEW_PATH;
-use crate::request::path::{self, ResourcePath, Target};
+use crate::request::path::{self, PathKind, ResourcePath};
 use crate::request::verb::Verb;
 use crate::served::{Resources, Served};
 use crate::status::{ApiError, ApiResult};
@@ -50,7 +50,7 @@ pub(super) enum Routed {
     /// The state of this member and its cluster.
     Overview,
     /// A part of the console.
-    Console(Part),
+    Console(ConsolePart),
     /// A backup.
     Backup,
     /// Discovery, health, or another document. The path may also name nothing.
@@ -83,7 +83,7 @@ impl Routed {
     /// for documents, which are made at once.
     pub(super) fn longest(&self, usual: Duration) -> Option<Duration> {
         match self {
-            Self::Console(Part::Events) => Some(limits::CONSOLE_STREAM_LIFETIME),
+            Self::Console(ConsolePart::Events) => Some(limits::CONSOLE_STREAM_LIFETIME),
             timed => (timed.is_timed() && !timed.lasts()).then_some(usual),
         }
     }
@@ -93,7 +93,7 @@ impl Routed {
     /// reach an overloaded server.
     pub(super) fn is_shared(&self) -> bool {
         match self {
-            Self::WatchOfNothing | Self::Cluster(_) | Self::Backup | Self::Console(Part::Events) => false,
+            Self::WatchOfNothing | Self::Cluster(_) | Self::Backup | Self::Console(ConsolePart::Events) => false,
             _ => self.resource().is_none_or(|(of, verb)| verb == Some(Verb::Watch) || !of.connects()),
         }
     }
@@ -113,8 +113,8 @@ impl Routed {
             // Administrators of a cluster must get through to an overloaded server.
             Self::Cluster(_) => Some(Lane::Exempt { mutating: !reads }),
             Self::Overview => Some(Lane::with_an_end(false, is_exempt)),
-            Self::Console(Part::Events) => Some(Lane::Watch),
-            Self::Console(part) => Some(Lane::with_an_end(*part == Part::Links, is_exempt)),
+            Self::Console(ConsolePart::Events) => Some(Lane::Watch),
+            Self::Console(part) => Some(Lane::with_an_end(*part == ConsolePart::Links, is_exempt)),
             Self::Backup => Some(Lane::Exempt { mutating: false }),
             Self::WatchOfNothing | Self::Metrics | Self::HealthMetrics | Self::Document => None,
         }
@@ -137,8 +137,8 @@ pub(super) struct RequestInfo {
 /// query asks for a watch.
 pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bool) -> Routed {
     let named = match path::parse(&path::decode(path)) {
-        Target::Resource(of) => Some((Verb::of(method, watch, &of), of)),
-        Target::Other | Target::WatchOfNothing => None,
+        PathKind::Resource(of) => Some((Verb::of(method, watch, &of), of)),
+        PathKind::Other | PathKind::WatchOfNothing => None,
     };
     Routed::Remote { remote, named: named.map(|(verb, of)| (of, verb)) }
 }
@@ -148,13 +148,13 @@ pub(super) fn elsewhere(remote: Arc<Remote>, method: &str, path: &str, watch: bo
 pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool) -> Routed {
     let decoded = path::decode(path);
     match path::parse(&decoded) {
-        Target::Resource(of) => {
+        PathKind::Resource(of) => {
             let served = resources.find(&of.group, &of.version, &of.resource).filter(|served| !served.off);
             let is_nowhere = served.is_none() && !resources.has_group(&of.group);
             objects(served, is_nowhere, of, method, watch)
         }
-        Target::WatchOfNothing => Routed::WatchOfNothing,
-        Target::Other => match &*decoded {
+        PathKind::WatchOfNothing => Routed::WatchOfNothing,
+        PathKind::Other => match &*decoded {
             METRICS => Routed::Metrics,
             HEALTH_METRICS => Routed::HealthMetrics,
             BACKUP_PATH => Routed::Backup,
@@ -166,7 +166,7 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
 
 /// Returns the route of a path that is not about objects. A document if it is none of this server's own paths.
 fn own(path: &str) -> Routed {
-    match (Part::of(path), members::asked(path)) {
+    match (ConsolePart::of(path), members::asked(path)) {
         (Some(part), _) => Routed::Console(part),
         (None, Some(asked)) => Routed::Cluster(asked.into()),
         (None, None) => Routed::Document,

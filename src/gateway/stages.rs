@@ -41,7 +41,7 @@ use crate::rules::names::MASTERS;
 use crate::status::{ApiError, ApiResult};
 
 /// The reason why a stage does not pass a request on.
-enum Refusal {
+enum StageRefusal {
     /// The reason that this `Status` states.
     Status(ApiError),
     /// The user may not do this, as this `Status` states.
@@ -54,7 +54,7 @@ enum Refusal {
     Undecided(String),
 }
 
-impl From<ApiError> for Refusal {
+impl From<ApiError> for StageRefusal {
     fn from(error: ApiError) -> Self {
         Self::Status(error)
     }
@@ -91,15 +91,15 @@ pub(super) async fn pass(
     recorded::learn(progress, &mut caller);
     match passed {
         Ok(response) => response,
-        Err(Refusal::Status(error)) => refuse(gateway, head, &error, &caller.notices.warnings),
-        Err(Refusal::Forbidden(error)) => {
+        Err(StageRefusal::Status(error)) => refuse(gateway, head, &error, &caller.notices.warnings),
+        Err(StageRefusal::Forbidden(error)) => {
             let mut response = refuse(gateway, head, &error, &caller.notices.warnings);
             response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             response
         }
-        Err(Refusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
-        Err(Refusal::TimedOut) => give_up(gateway, progress),
-        Err(Refusal::Undecided(why)) => answer::respond_text(500, &format!("{}: {why}\n", internal_error(head))),
+        Err(StageRefusal::NoSeat) => answer::too_many_requests(progress.retry_after(gateway)),
+        Err(StageRefusal::TimedOut) => give_up(gateway, progress),
+        Err(StageRefusal::Undecided(why)) => answer::respond_text(500, &format!("{}: {why}\n", internal_error(head))),
     }
 }
 
@@ -117,7 +117,7 @@ async fn pass_further(
     payload: web::Payload,
     caller: &mut Caller,
     progress: &mut Progress,
-) -> Result<HttpResponse, Refusal> {
+) -> Result<HttpResponse, StageRefusal> {
     caller.impersonation = impersonate(request)?;
     // Each stage hands the route on. Without the box, the future would have room for a copy of it at each stage.
     let routed = Box::new(route(router, request, head).await?);
@@ -238,7 +238,12 @@ fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Call
 }
 
 /// Asks webhooks until it is known whether the user may act for the other, and replaces the user then.
-async fn act_as_asked(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> Result<(), Refusal> {
+async fn act_as_asked(
+    gateway: &Gateway,
+    head: &Head<'_>,
+    routed: &Routed,
+    caller: &mut Caller,
+) -> Result<(), StageRefusal> {
     loop {
         caller.inquiry.asks(caller.ends).await;
         in_time(caller)?;
@@ -250,9 +255,9 @@ async fn act_as_asked(gateway: &Gateway, head: &Head<'_>, routed: &Routed, calle
 }
 
 /// Refuses a request whose time is over.
-fn in_time(caller: &Caller) -> Result<(), Refusal> {
+fn in_time(caller: &Caller) -> Result<(), StageRefusal> {
     match caller.ends.is_some_and(|ends| Instant::now() >= ends) {
-        true => Err(Refusal::TimedOut),
+        true => Err(StageRefusal::TimedOut),
         false => Ok(()),
     }
 }
@@ -264,7 +269,7 @@ fn take_seat(
     routed: &Routed,
     caller: &Caller,
     progress: &mut Progress,
-) -> Result<Option<Box<Waiting>>, Refusal> {
+) -> Result<Option<Box<Waiting>>, StageRefusal> {
     match flows::enter(gateway, head, routed, caller, progress) {
         Admitted::Now => count(gateway, head, routed, caller, progress).map(|()| None),
         Admitted::AfterWait(waiting) => Ok(Some(waiting)),
@@ -280,7 +285,7 @@ async fn wait(
     waiting: Box<Waiting>,
     caller: &Caller,
     progress: &mut Progress,
-) -> Result<(), Refusal> {
+) -> Result<(), StageRefusal> {
     match flows::wait(gateway, waiting, progress).await {
         true => count(gateway, head, routed, caller, progress),
         false => Err(no_seat(gateway, head, routed, progress)),
@@ -294,7 +299,7 @@ fn count(
     routed: &Routed,
     caller: &Caller,
     progress: &mut Progress,
-) -> Result<(), Refusal> {
+) -> Result<(), StageRefusal> {
     let is_exempt = match &progress.flow {
         Some(flow) => flow.level.is_exempt,
         None => caller.identity.user().is_member(MASTERS),
@@ -306,12 +311,12 @@ fn count(
 }
 
 /// Refuses a request for which there is no seat.
-fn no_seat(gateway: &Gateway, head: &Head<'_>, routed: &Routed, progress: &mut Progress) -> Refusal {
+fn no_seat(gateway: &Gateway, head: &Head<'_>, routed: &Routed, progress: &mut Progress) -> StageRefusal {
     if let Routed::Objects(RequestInfo { of, verb: Some(verb), served: Ok(served), .. }) = routed {
         progress.counts_as(gateway, counted::route(served, head, of, *verb));
         progress.terminated(gateway, 429);
     }
-    Refusal::NoSeat
+    StageRefusal::NoSeat
 }
 
 /// Authorizes the request. Returns `None` if there is nothing to authorize. If a webhook must be asked first, leaves
@@ -333,7 +338,7 @@ async fn authorize_asked(
     routed: &Routed,
     caller: &mut Caller,
     progress: &mut Progress,
-) -> Result<(), Refusal> {
+) -> Result<(), StageRefusal> {
     loop {
         caller.inquiry.asks(caller.ends).await;
         in_time(caller)?;
@@ -345,23 +350,27 @@ async fn authorize_asked(
 }
 
 /// Records the decision of authorization, and refuses the request if the user may not do this.
-fn take(gateway: &Gateway, allowed: Option<Result<(), Unauthorized>>, progress: &mut Progress) -> Result<(), Refusal> {
+fn take(
+    gateway: &Gateway,
+    allowed: Option<Result<(), Unauthorized>>,
+    progress: &mut Progress,
+) -> Result<(), StageRefusal> {
     let Some(allowed) = allowed else { return Ok(()) };
     progress.authorized(gateway, allowed.is_ok());
     match allowed {
         Ok(()) => Ok(()),
         Err(Unauthorized::Refused(refused)) => judge(gateway, Err(refused)),
-        Err(Unauthorized::Undecided(why)) => Err(Refusal::Undecided(why)),
+        Err(Unauthorized::Undecided(why)) => Err(StageRefusal::Undecided(why)),
     }
 }
 
 /// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody
 /// for lack of a role.
-fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> Result<(), Refusal> {
+fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> Result<(), StageRefusal> {
     allowed.or_else(|refused| {
         gateway.beginning.check(&gateway.registry, false)?;
         match refused.code {
-            403 => Err(Refusal::Forbidden(refused)),
+            403 => Err(StageRefusal::Forbidden(refused)),
             _ => Err(refused.into()),
         }
     })

@@ -14,12 +14,12 @@ const KNOWN_USERS: [&str; 3] = ["admin", "kubelet", "system:serviceaccount:kube-
 const OTHER_USER: &str = "other";
 
 /// How often an outcome occurred, and how long it took.
-struct Outcome {
+struct OutcomeMetrics {
     count: Counter,
     duration: Arc<Histogram>,
 }
 
-impl Outcome {
+impl OutcomeMetrics {
     fn count(&self, took: Duration) {
         self.count.increment(1);
         self.duration.observe(took.as_nanos() as u64);
@@ -28,17 +28,17 @@ impl Outcome {
 
 /// Counts the outcomes of authentication and authorization.
 pub struct Access {
-    authenticated: Outcome,
-    unknown: Outcome,
-    allowed: Outcome,
-    refused: Outcome,
+    authenticated: OutcomeMetrics,
+    unknown: OutcomeMetrics,
+    allowed: OutcomeMetrics,
+    refused: OutcomeMetrics,
     users: Vec<(&'static str, Counter)>,
     other: Counter,
 }
 
 impl Access {
     pub(super) fn new(meter: &Meter) -> Self {
-        let outcome = |name, family, result| Outcome {
+        let outcome = |name, family, result| OutcomeMetrics {
             count: meter.counter(name, &[("result", result)]),
             duration: meter.histogram(family, &[("result", result)]),
         };

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use flotilla_cluster::{BackupReadError, BackupReader, Object, TableId};
-use flotilla_etcd_snapshot::{Ending, KeyValue, Lease, Writer};
+use flotilla_etcd_snapshot::{Ending, KeyValue, Lease, SnapshotWriter};
 use flotilla_proto::protobuf::{self, Transcoder};
 
-use super::places::{Places, folder, is_json};
+use super::key_meaning::{KeyMeanings, folder, is_json};
 use super::spool::Spool;
 use super::yaml_files::YamlFiles;
 use crate::backup::{BackupCommandError, Source};
@@ -27,7 +27,7 @@ pub struct Export {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    target: Target,
+    output: ExportOutput,
     /// Prefix of all keys in etcd, as kube-apiserver's flag of this name states it.
     #[arg(long, value_name = "PREFIX", default_value = "/registry")]
     etcd_prefix: String,
@@ -36,7 +36,7 @@ pub struct Export {
 /// The output of an export.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct Target {
+struct ExportOutput {
     /// etcd snapshot to write. `etcdutl snapshot restore` turns it into an etcd data directory.
     #[arg(long, value_name = "FILE")]
     to_etcd_snapshot: Option<PathBuf>,
@@ -86,7 +86,7 @@ impl Export {
     /// # Errors
     /// See [`ExportError`].
     pub fn run(&self) -> Result<(), ExportError> {
-        let path = self.target.to_etcd_snapshot.as_ref().or(self.target.to_yaml.as_ref());
+        let path = self.output.to_etcd_snapshot.as_ref().or(self.output.to_yaml.as_ref());
         let Some(path) = path else { return Ok(()) }; // clap demands one of the two
         let backup = beside(path, ".backup");
         let saved = self.source.save(&backup, &beside(path, ".data"))?;
@@ -99,8 +99,8 @@ impl Export {
     fn write(&self, path: &Path, backup: &Path, revision: u64) -> Result<String, ExportError> {
         let unfinished = beside(path, ".tmp");
         let failed = |source| ExportError::File { path: path.to_owned(), source };
-        let exporting = Exporting { places: Places::builtin(), transcoder: Transcoder::default() };
-        let is_yaml = self.target.to_yaml.is_some();
+        let exporting = Exporting { meanings: KeyMeanings::builtin(), transcoder: Transcoder::default() };
+        let is_yaml = self.output.to_yaml.is_some();
         let written = match is_yaml {
             true => exporting.yaml(&unfinished, backup),
             false => exporting.etcd(&unfinished, backup, &self.etcd_prefix, revision),
@@ -122,7 +122,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 struct Exporting {
-    places: Places,
+    meanings: KeyMeanings,
     transcoder: Transcoder,
 }
 
@@ -141,7 +141,7 @@ impl Exporting {
         let _ = fs::remove_file(path); // of an export that was killed
         let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
         let file = opened.map_err(|source| ExportError::File { path: path.to_owned(), source })?;
-        let (mut writer, mut count) = (Writer::new(file)?, 0_u64);
+        let (mut writer, mut count) = (SnapshotWriter::new(file)?, 0_u64);
         spool.take::<ExportError>(|revision, lease, key, value| {
             let revision = revision.cast_signed();
             count += 1;
@@ -198,7 +198,7 @@ impl Exporting {
     /// group has a dot.
     fn is_object(&self, table: &TableId) -> bool {
         let is_custom = table.as_str().split_once('/').is_some_and(|(group, _)| group.contains('.'));
-        self.places.of_table(table).is_some() || is_custom
+        self.meanings.of_table(table).is_some() || is_custom
     }
 
     /// Returns the folder of an object in etcd and its value. `None` if the table has no API objects.
@@ -207,7 +207,7 @@ impl Exporting {
             return Ok(None);
         }
         let text = without_revision(table, object)?;
-        let Some(served) = self.places.of_table(table).filter(|served| !is_json(served)) else {
+        let Some(served) = self.meanings.of_table(table).filter(|served| !is_json(served)) else {
             return Ok(Some((table.as_str().to_owned(), text)));
         };
         let (mut message, mut value) = (Vec::new(), Vec::new());

@@ -20,7 +20,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::journal::Journal;
 use super::live::{Live, LiveError, SourceResource};
 use super::orders::Orders;
-use super::watching::{Change, Sender, Shown, waiting, watch};
+use super::watching::{Sender, WatchEvent, WatchedChange, waiting, watch};
 use crate::limits;
 
 /// Accepts the metadata of a list only.
@@ -156,7 +156,7 @@ impl Following {
     }
 
     /// Applies the changes that already wait. The watches end once the receiver is dropped.
-    fn rest(&mut self, changes: &Receiver<Change>) -> Result<(), FollowingError> {
+    fn rest(&mut self, changes: &Receiver<WatchedChange>) -> Result<(), FollowingError> {
         for _ in 0..limits::MOVING_CHANGES_WAITING {
             let Ok(change) = changes.try_recv() else { break };
             self.apply(change, None)?;
@@ -172,18 +172,18 @@ impl Following {
 
     fn apply(
         &mut self,
-        Change { of, shown, held: _held }: Change,
+        WatchedChange { of, shown, held: _held }: WatchedChange,
         changes: Option<&Sender>,
     ) -> Result<(), FollowingError> {
         let table = of.table().to_owned();
         let applied = match shown {
-            Shown::Put(object) => self.put(&of, object).and_then(|version| self.journal.reach(&table, &version)),
-            Shown::Deleted(object) => {
+            WatchEvent::Put(object) => self.put(&of, object).and_then(|version| self.journal.reach(&table, &version)),
+            WatchEvent::Deleted(object) => {
                 let (namespace, name, version) = named(&object);
                 self.journal.delete(&table, (&namespace, &name)).and_then(|()| self.journal.reach(&table, &version))
             }
-            Shown::Reached(version) => self.journal.reach(&table, &version),
-            Shown::Lost => {
+            WatchEvent::Reached(version) => self.journal.reach(&table, &version),
+            WatchEvent::Lost => {
                 let lost = self.journal.lose(&table);
                 self.written(lost)?;
                 let Some(changes) = changes else { return Ok(()) };

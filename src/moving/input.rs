@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use flotilla_cluster::{Draft, Drafts, Key, RestoreError, Revision, TableId};
-use flotilla_etcd_snapshot::{Current, Hash, Live, Place as At, Snapshot};
+use flotilla_etcd_snapshot::{Current, FileLocation, Hash, Live, Snapshot};
 
 use super::aside::Aside;
-use super::places::{Place, Places, folder};
+use super::key_meaning::{KeyMeaning, KeyMeanings, folder};
 use super::report::Report;
 use super::stored;
 use crate::custom::{self, Definition};
@@ -62,7 +62,7 @@ pub(super) struct Input {
     last: i64,
     /// The prefix of all keys, including the slash at its end.
     prefix: String,
-    places: Places,
+    meanings: KeyMeanings,
     keys: Keys,
     /// The numbers of imported and of refused objects.
     pub(super) report: Report,
@@ -92,8 +92,8 @@ impl Input {
         if !is_left {
             return Err(InputError::Exhausted(last));
         }
-        let (places, report) = (Places::builtin(), Report::default());
-        let mut input = Self { snapshot, current, last, prefix, places, keys, report, aside, put_aside: None };
+        let (meanings, report) = (KeyMeanings::builtin(), Report::default());
+        let mut input = Self { snapshot, current, last, prefix, meanings, keys, report, aside, put_aside: None };
         input.put_definitions_first();
         input.check_encryption()?;
         input.define()?;
@@ -119,7 +119,7 @@ impl Input {
     fn check_encryption(&self) -> Result<(), InputError> {
         let mut closed = BTreeMap::<String, (u64, String)>::new();
         for live in &self.current.keys {
-            let head = At { length: live.value.length.min(ENCRYPTED.len() as u32), ..live.value };
+            let head = FileLocation { length: live.value.length.min(ENCRYPTED.len() as u32), ..live.value };
             if self.snapshot.read(head)? != ENCRYPTED {
                 continue;
             }
@@ -142,7 +142,7 @@ impl Input {
     /// Adds the folders of custom resources.
     fn define(&mut self) -> Result<(), InputError> {
         let (resources, folder) = (Resources::builtin(), self.definitions());
-        let Some(of) = self.places.of_folder(folder.trim_end_matches('/')).cloned() else { return Ok(()) };
+        let Some(of) = self.meanings.of_folder(folder.trim_end_matches('/')).cloned() else { return Ok(()) };
         for live in &self.current.keys {
             if !live.key[self.prefix.len()..].starts_with(folder.as_bytes()) {
                 break; // definitions come first
@@ -151,7 +151,7 @@ impl Input {
             // Errors in a definition are reported when it is imported as an object.
             let read = stored::object(&of, &value).ok().and_then(|object| Definition::of(&object));
             if let Some(served) = read.and_then(|definition| resources.defined_by(definition)) {
-                self.places.add(served);
+                self.meanings.add(served);
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Input {
 
     /// Returns all objects in batches, definitions first.
     pub(super) fn drafts(&mut self) -> impl Iterator<Item = Result<Drafts, InputError>> + '_ {
-        Reading { input: self, at: 0, ended: false, reported: Instant::now() }
+        InputPass { input: self, at: 0, ended: false, reported: Instant::now() }
     }
 
     /// Converts a key to a draft. `None` if the key is not that of an object, or if the object is refused.
@@ -174,13 +174,13 @@ impl Input {
         let live = &self.current.keys[at];
         let value = self.read(live)?;
         let whole = String::from_utf8_lossy(&live.key).into_owned();
-        let (resource, why) = match self.places.find(&whole[self.prefix.len()..]) {
-            Place::MadeAnew(why) => {
+        let (resource, why) = match self.meanings.find(&whole[self.prefix.len()..]) {
+            KeyMeaning::MadeAnew(why) => {
                 self.report.left_out(why);
                 return Ok(None);
             }
-            Place::Unknown(why) => (of_unknown(&whole[self.prefix.len()..]), why),
-            Place::Object { served, namespace, name } => match stored::draft(served, namespace, name, &value) {
+            KeyMeaning::Unknown(why) => (of_unknown(&whole[self.prefix.len()..]), why),
+            KeyMeaning::Object { served, namespace, name } => match stored::draft(served, namespace, name, &value) {
                 Ok(draft) => {
                     let (table, key) = (served.table.clone(), served.key(namespace, name));
                     self.report.taken(table.as_str(), draft.bytes.len());
@@ -218,14 +218,14 @@ fn of_unknown(key: &str) -> String {
     parts[..parts.len().saturating_sub(1).clamp(1, 2)].join("/")
 }
 
-struct Reading<'a> {
+struct InputPass<'a> {
     input: &'a mut Input,
     at: usize,
     ended: bool,
     reported: Instant,
 }
 
-impl Reading<'_> {
+impl InputPass<'_> {
     fn tell(&mut self) {
         if self.reported.elapsed() >= limits::MOVING_PROGRESS_INTERVAL {
             self.reported = Instant::now();
@@ -234,7 +234,7 @@ impl Reading<'_> {
     }
 }
 
-impl Iterator for Reading<'_> {
+impl Iterator for InputPass<'_> {
     type Item = Result<Drafts, InputError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 
-use flotilla_etcd_snapshot::{Ending, KeyValue, Writer};
+use flotilla_etcd_snapshot::{Ending, KeyValue, SnapshotWriter};
 use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 use flotilla_proto::{catalogue, json, protobuf, value};
@@ -15,7 +15,7 @@ use crate::scratch::Scratch;
 fn snapshot(directory: &Path, values: &[(&str, Vec<u8>)]) -> PathBuf {
     let path = directory.join("snapshot.db");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-    let mut writer = Writer::new(file).unwrap();
+    let mut writer = SnapshotWriter::new(file).unwrap();
     for (at, (key, value)) in values.iter().enumerate() {
         let (key, value, mod_revision) = (key.as_bytes().to_vec(), value.clone(), 2 + at as i64);
         writer.put(&KeyValue { key, value, mod_revision, ..KeyValue::default() }).unwrap();

@@ -37,7 +37,7 @@ enum Record {
 
 /// The position of an object in the file, the length of its record, and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct RecordPosition {
     offset: u64,
     length: u32,
     record: u64,
@@ -49,7 +49,7 @@ struct Place {
 struct TableObjects {
     /// The resourceVersion up to which the table is complete. `None` if it is not complete.
     reached: Option<String>,
-    objects: BTreeMap<(String, String), Place>,
+    objects: BTreeMap<(String, String), RecordPosition>,
 }
 
 /// The file, with an index of its records.
@@ -144,8 +144,8 @@ impl Journal {
 
     /// Returns the version of an object. `None` if the journal does not have the object.
     pub(super) fn version(&self, table: &str, (namespace, name): (&str, &str)) -> Option<&str> {
-        let place = self.tables.get(table)?.objects.get(&(namespace.to_owned(), name.to_owned()))?;
-        Some(&place.version)
+        let position = self.tables.get(table)?.objects.get(&(namespace.to_owned(), name.to_owned()))?;
+        Some(&position.version)
     }
 
     /// Returns all tables.
@@ -168,16 +168,16 @@ impl Journal {
         let versions = self
             .tables
             .values()
-            .flat_map(|came| came.reached.iter().chain(came.objects.values().map(|place| &place.version)));
+            .flat_map(|came| came.reached.iter().chain(came.objects.values().map(|position| &position.version)));
         versions.filter_map(|version| version.parse().ok()).max().unwrap_or(0)
     }
 
     /// Returns the bytes of an object. `None` if the journal does not have it. Records added since the last
     /// [`Journal::sync`] cannot be read.
     pub(super) fn read(&self, table: &str, of: &(String, String)) -> io::Result<Option<Vec<u8>>> {
-        let Some(place) = self.tables.get(table).and_then(|came| came.objects.get(of)) else { return Ok(None) };
-        let mut bytes = vec![0; place.length as usize];
-        self.file.get_ref().read_exact_at(&mut bytes, place.offset)?;
+        let Some(position) = self.tables.get(table).and_then(|came| came.objects.get(of)) else { return Ok(None) };
+        let mut bytes = vec![0; position.length as usize];
+        self.file.get_ref().read_exact_at(&mut bytes, position.offset)?;
         Ok(Some(bytes))
     }
 
@@ -199,9 +199,9 @@ impl Journal {
             anew.is_of(cluster)?;
         }
         for (table, came) in &self.tables {
-            for (of, place) in &came.objects {
+            for (of, position) in &came.objects {
                 let bytes = self.read(table, of)?.unwrap_or_default();
-                anew.put(table, (&of.0, &of.1), &place.version, &bytes)?;
+                anew.put(table, (&of.0, &of.1), &position.version, &bytes)?;
             }
             if let Some(version) = &came.reached {
                 anew.reach(table, version)?;
@@ -240,20 +240,21 @@ impl Journal {
         match record {
             Record::Of { cluster } => self.cluster = Some(cluster),
             Record::Put { table, namespace, name, version } => {
-                let place = Place { offset: end - object as u64, length: object as u32, record: whole, version };
+                let position =
+                    RecordPosition { offset: end - object as u64, length: object as u32, record: whole, version };
                 self.live += whole;
-                let before = self.tables.entry(table).or_default().objects.insert((namespace, name), place);
-                self.live -= before.map_or(0, |place| place.record);
+                let before = self.tables.entry(table).or_default().objects.insert((namespace, name), position);
+                self.live -= before.map_or(0, |position| position.record);
             }
             Record::Deleted { table, namespace, name } => {
                 let before = self.tables.get_mut(&table).and_then(|came| came.objects.remove(&(namespace, name)));
-                self.live -= before.map_or(0, |place| place.record);
+                self.live -= before.map_or(0, |position| position.record);
             }
             Record::Reached { table, version } => self.tables.entry(table).or_default().reached = Some(version),
             Record::Lost { table } => self.tables.entry(table).or_default().reached = None,
             Record::Gone { table } => {
                 let gone = self.tables.remove(&table).unwrap_or_default();
-                self.live -= gone.objects.values().map(|place| place.record).sum::<u64>();
+                self.live -= gone.objects.values().map(|position| position.record).sum::<u64>();
             }
         }
         self.written = end;

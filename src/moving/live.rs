@@ -14,7 +14,7 @@ use flotilla_proto::value::Value;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::aside::Aside;
-use super::places::Places;
+use super::key_meaning::KeyMeanings;
 use super::report::Report;
 use super::{older, stored};
 use crate::administration::{Client, ClientError, Kubeconfig};
@@ -177,8 +177,8 @@ impl Live {
     /// Discovers the resources, and chooses the version in which to read each.
     pub(super) fn discover(&mut self) -> Result<(), LiveError> {
         (self.waiting, self.unanswered, self.report) = Default::default();
-        let mut places = Places::builtin();
-        self.define(&mut places)?;
+        let mut meanings = KeyMeanings::builtin();
+        self.define(&mut meanings)?;
         let mut found = BTreeMap::<(String, String), Vec<(String, String)>>::new();
         for group_version in self.group_versions()? {
             let (group, version) = api_version::split(&group_version);
@@ -202,7 +202,7 @@ impl Live {
                 }
             }
         }
-        found.into_iter().for_each(|(of, versions)| self.add(&places, of, &versions));
+        found.into_iter().for_each(|(of, versions)| self.add(&meanings, of, &versions));
         let is_first = |resource: &SourceResource| resource.path.contains(custom::RESOURCE);
         self.waiting.make_contiguous().sort_by_key(|resource| !is_first(resource));
         Ok(())
@@ -217,24 +217,24 @@ impl Live {
     }
 
     /// Adds custom resources.
-    fn define(&mut self, places: &mut Places) -> Result<(), LiveError> {
+    fn define(&mut self, meanings: &mut KeyMeanings) -> Result<(), LiveError> {
         let resources = Resources::builtin();
         let definitions = self.get(&format!("/apis/{}/v1/{}", custom::GROUP, custom::RESOURCE))?;
         let last = definitions.str_at(&["metadata", "resourceVersion"]).parse().unwrap_or_default();
         self.revision = Revision::new(last).min(Revision::LAST);
         let read = definitions.list_at(&["items"]).iter().filter_map(Definition::of);
-        read.filter_map(|definition| resources.defined_by(definition)).for_each(|served| places.add(served));
+        read.filter_map(|definition| resources.defined_by(definition)).for_each(|served| meanings.add(served));
         Ok(())
     }
 
     /// Adds a resource, in the version that the store keeps if the server has it.
-    fn add(&mut self, places: &Places, (group, name): (String, String), versions: &[(String, String)]) {
+    fn add(&mut self, meanings: &KeyMeanings, (group, name): (String, String), versions: &[(String, String)]) {
         let table = if group.is_empty() { name.clone() } else { format!("{group}/{name}") };
         let readable = |served: &Served, version: &str, kind: &str| match &served.custom {
             Some(custom) => custom.definition().version(version).is_some(),
             None => older::kind(&group, version, kind).is_some(),
         };
-        let served = places.of_table(&TableId::new(&table));
+        let served = meanings.of_table(&TableId::new(&table));
         let chosen = served.and_then(|served| {
             let stored = versions.iter().find(|(version, _)| *version == served.stored.version);
             let other = || versions.iter().find(|(version, kind)| readable(served, version, kind));

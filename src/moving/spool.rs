@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The position of a key and its value in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct SpooledKey {
     revision: u64,
     offset: u64,
     key_bytes: u32,
@@ -20,7 +20,7 @@ struct Waiting {
 pub(super) struct Spool {
     file: BufWriter<File>,
     written: u64,
-    waiting: Vec<Waiting>,
+    waiting: Vec<SpooledKey>,
 }
 
 impl Spool {
@@ -34,7 +34,7 @@ impl Spool {
     /// Adds a key with its value. `mark` is returned with them.
     pub(super) fn add(&mut self, revision: u64, mark: i64, key: &str, value: &[u8]) -> io::Result<()> {
         let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
-        self.waiting.push(Waiting { revision, offset: self.written, key_bytes, value_bytes, mark });
+        self.waiting.push(SpooledKey { revision, offset: self.written, key_bytes, value_bytes, mark });
         self.file.write_all(key.as_bytes())?;
         self.file.write_all(value)?;
         self.written += (key.len() + value.len()) as u64;
@@ -49,7 +49,7 @@ impl Spool {
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         let mut waiting = self.waiting;
         waiting.sort_unstable();
-        for Waiting { revision, offset, key_bytes, value_bytes, mark } in waiting {
+        for SpooledKey { revision, offset, key_bytes, value_bytes, mark } in waiting {
             let mut key = vec![0; (key_bytes + value_bytes) as usize];
             file.read_exact_at(&mut key, offset)?;
             let value = key.split_off(key_bytes as usize);

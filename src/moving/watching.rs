@@ -17,7 +17,7 @@ use crate::tasks;
 
 /// An event of a watch.
 #[derive(Debug)]
-pub(super) enum Shown {
+pub(super) enum WatchEvent {
     /// An object was added or changed.
     Put(Value),
     /// An object was deleted.
@@ -30,11 +30,11 @@ pub(super) enum Shown {
 
 /// An event with the resource that was watched.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct WatchedChange {
     /// The resource.
     pub(super) of: Arc<SourceResource>,
     /// The event.
-    pub(super) shown: Shown,
+    pub(super) shown: WatchEvent,
     /// Counts the event against the size limit of waiting events.
     pub(super) held: Held,
 }
@@ -74,13 +74,13 @@ impl Drop for Held {
 /// Sends the events of watches.
 #[derive(Clone)]
 pub(super) struct Sender {
-    changes: SyncSender<Change>,
+    changes: SyncSender<WatchedChange>,
     room: Arc<Room>,
 }
 
 /// Returns both ends of the queue of events, which is bounded in number and bytes. The watches end when the receiver is
 /// dropped.
-pub(super) fn waiting() -> (Sender, Receiver<Change>) {
+pub(super) fn waiting() -> (Sender, Receiver<WatchedChange>) {
     let (changes, receiver) = sync_channel(limits::MOVING_CHANGES_WAITING);
     let room = Room { left: Mutex::new(limits::MOVING_CHANGES_BYTES), given_back: Condvar::new() };
     (Sender { changes, room: Arc::new(room) }, receiver)
@@ -115,10 +115,10 @@ impl Watch {
                 Ok(reader) => {
                     logged = false;
                     if self.read(reader)? {
-                        return self.send(Shown::Lost, 0);
+                        return self.send(WatchEvent::Lost, 0);
                     }
                 }
-                Err(ClientError::Refused { code: 404 | 410, .. }) => return self.send(Shown::Lost, 0),
+                Err(ClientError::Refused { code: 404 | 410, .. }) => return self.send(WatchEvent::Lost, 0),
                 Err(error) if !std::mem::replace(&mut logged, true) => {
                     eprintln!("flotilla: {} cannot be watched; trying again: {error}", self.of.path);
                 }
@@ -150,9 +150,9 @@ impl Watch {
             let object = event.get_mut("object").map(std::mem::take).unwrap_or_default();
             let version = object.str_at(&["metadata", "resourceVersion"]).to_owned();
             let shown = match event.str_at(&["type"]) {
-                "ADDED" | "MODIFIED" => Shown::Put(object),
-                "DELETED" => Shown::Deleted(object),
-                "BOOKMARK" => Shown::Reached(version.clone()),
+                "ADDED" | "MODIFIED" => WatchEvent::Put(object),
+                "DELETED" => WatchEvent::Deleted(object),
+                "BOOKMARK" => WatchEvent::Reached(version.clone()),
                 _ => return Ok(object.at(&["code"]).as_int() == Some(410)),
             };
             if version.is_empty() {
@@ -163,9 +163,9 @@ impl Watch {
         }
     }
 
-    fn send(&self, shown: Shown, bytes: usize) -> Result<(), ReceiverDropped> {
+    fn send(&self, shown: WatchEvent, bytes: usize) -> Result<(), ReceiverDropped> {
         let held = self.changes.room.take(bytes);
-        let change = Change { of: Arc::clone(&self.of), shown, held };
+        let change = WatchedChange { of: Arc::clone(&self.of), shown, held };
         self.changes.changes.send(change).map_err(|_| ReceiverDropped)
     }
 }

@@ -43,9 +43,9 @@ fn a_watch_resumes_from_its_last_version_after_a_pause() {
     assert!(result.is_ok());
     assert_eq!(asked, ["5", "9", "9", "10", "10", "10"]);
     assert!(began.elapsed() >= 5 * pause);
-    let shown: Vec<Shown> = receiver.iter().map(|change| change.shown).collect();
+    let shown: Vec<WatchEvent> = receiver.iter().map(|change| change.shown).collect();
     assert!(
-        matches!(&shown[..], [Shown::Put(_), Shown::Reached(to), Shown::Deleted(_), Shown::Lost] if to == "9"),
+        matches!(&shown[..], [WatchEvent::Put(_), WatchEvent::Reached(to), WatchEvent::Deleted(_), WatchEvent::Lost] if to == "9"),
         "{shown:?}"
     );
 }
@@ -59,8 +59,8 @@ fn a_watch_is_lost_when_its_version_is_gone_or_an_event_is_too_large() {
         let (sender, receiver) = waiting();
         let (asked, result) = run(watching(sender, Duration::ZERO), &[answer]);
         assert_eq!((asked.len(), result.is_ok()), (1, true));
-        let shown: Vec<Shown> = receiver.iter().map(|change| change.shown).collect();
-        assert!(matches!(shown[..], [Shown::Lost]));
+        let shown: Vec<WatchEvent> = receiver.iter().map(|change| change.shown).collect();
+        assert!(matches!(shown[..], [WatchEvent::Lost]));
     }
 }
 
@@ -73,7 +73,7 @@ fn the_bytes_of_waiting_changes_are_bounded() {
     let reading = std::thread::spawn(move || run(watching(sender, Duration::ZERO), &answers).1.is_ok());
     let mut count = 0;
     while let Ok(first) = receiver.recv() {
-        let mut waited: Vec<Change> = receiver.try_iter().collect();
+        let mut waited: Vec<WatchedChange> = receiver.try_iter().collect();
         waited.push(first);
         let bytes: usize = waited.iter().map(|change| change.held.bytes).sum();
         assert!(*room.left.lock() <= limits::MOVING_CHANGES_BYTES - bytes);

@@ -7,7 +7,7 @@ use flotilla_proto::schema::Text;
 use flotilla_proto::value::Value;
 
 use super::custom::Custom;
-use super::operations::{Answered, Item};
+use super::operations::{Answered, PathItem};
 use super::paths::Paths;
 use super::schemas::{self, GroupVersion};
 use super::{custom, roots, v2};
@@ -67,7 +67,7 @@ pub(super) struct Content {
     /// Whether the document is about custom resources.
     pub custom: bool,
     /// Items by path.
-    pub items: BTreeMap<String, Item>,
+    pub items: BTreeMap<String, PathItem>,
     /// Schemas by name, as v3 writes them.
     pub schemas: BTreeMap<String, Value>,
 }
@@ -75,7 +75,7 @@ pub(super) struct Content {
 impl Content {
     /// Returns the content of a document. `custom` are the custom resources of its group version.
     pub fn new(id: &DocumentId, custom: &[&Custom], enablement: &Enablement) -> Self {
-        let items: Vec<Item> = match id {
+        let items: Vec<PathItem> = match id {
             DocumentId::IssuerConfiguration => vec![roots::issuer_configuration()],
             DocumentId::Core => vec![roots::core()],
             DocumentId::Groups => vec![roots::groups()],
@@ -103,7 +103,7 @@ impl Content {
     }
 }
 
-fn version_items(group: &str, version: &str, custom: &[&Custom], enablement: &Enablement) -> Vec<Item> {
+fn version_items(group: &str, version: &str, custom: &[&Custom], enablement: &Enablement) -> Vec<PathItem> {
     if !custom.is_empty() {
         return custom.iter().flat_map(|of| Paths::new(&of.resource, true).items()).collect();
     }
@@ -116,7 +116,7 @@ fn version_items(group: &str, version: &str, custom: &[&Custom], enablement: &En
 }
 
 /// Returns the names of the schemas that an item's operations refer to.
-fn names_in(item: &Item) -> Vec<String> {
+fn names_in(item: &PathItem) -> Vec<String> {
     let mut names = Vec::new();
     for operation in &item.operations {
         names.extend(operation.body.iter().map(|body| body.of.clone()));

@@ -6,7 +6,7 @@ use super::parameters::Parameter;
 
 /// A path with its operations.
 #[derive(Debug, Clone)]
-pub(super) struct Item {
+pub(super) struct PathItem {
     pub path: String,
     /// Parameters of every operation.
     pub parameters: Vec<Parameter>,
@@ -27,7 +27,7 @@ pub(super) struct Operation {
     /// Group, version and kind of its objects.
     pub kind: Option<(Text, Text, Text)>,
     pub parameters: Vec<Parameter>,
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// Media types of requests.
     pub consumes: &'static [&'static str],
     /// Media types of answers.
@@ -39,7 +39,7 @@ pub(super) struct Operation {
 
 /// The body of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Body {
+pub(super) struct RequestBody {
     /// Name of the schema.
     pub of: String,
     pub required: bool,
@@ -84,7 +84,7 @@ pub(super) const PATCH: &[&str] = &[
 pub(super) const CUSTOM_PATCH: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
-impl Item {
+impl PathItem {
     /// Moves the parameters that all operations share to the path, and sorts everything.
     pub fn settled(mut self) -> Self {
         if let Some((first, rest)) = self.operations.split_first() {

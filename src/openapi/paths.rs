@@ -3,7 +3,7 @@
 use flotilla_proto::schema::{Resource, Subresource, Text};
 
 use super::operations::{
-    ANY, Answered, Body, CUSTOM, CUSTOM_PATCH, Item, LIST, LOG, OBJECT, Operation, PATCH, title, version_id,
+    ANY, Answered, CUSTOM, CUSTOM_PATCH, LIST, LOG, OBJECT, Operation, PATCH, PathItem, RequestBody, title, version_id,
     version_tag,
 };
 use super::parameters::{Parameter, name_of, named, namespace, of_options, patch_manager, proxied_path};
@@ -86,17 +86,17 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns all paths of the resource.
-    pub fn items(&self) -> Vec<Item> {
+    pub fn items(&self) -> Vec<PathItem> {
         let mut items = Vec::new();
         if self.of.namespaced && self.has("list") {
             let path = format!("{}/{}", self.base(false), self.of.name);
             let id = format!("list{}{}ForAllNamespaces", self.id, self.of.kind.name);
-            items.push(Item { path, parameters: named(&["pretty"]), operations: vec![self.list(id)] });
+            items.push(PathItem { path, parameters: named(&["pretty"]), operations: vec![self.list(id)] });
         }
         let parameters = self.collection_parameters();
-        items.push(Item { path: self.collection(false), parameters, operations: self.on_collection() });
+        items.push(PathItem { path: self.collection(false), parameters, operations: self.on_collection() });
         let path = format!("{}/{{name}}", self.collection(false));
-        items.push(Item { path, parameters: self.object_parameters(), operations: self.on_object() });
+        items.push(PathItem { path, parameters: self.object_parameters(), operations: self.on_object() });
         for part in self.of.subresources.iter() {
             items.extend(self.subresource(part));
         }
@@ -104,7 +104,7 @@ impl<'a> Paths<'a> {
             items.extend(self.watches());
         }
         items.retain(|item| !item.operations.is_empty());
-        items.into_iter().map(Item::settled).collect()
+        items.into_iter().map(PathItem::settled).collect()
     }
 
     /// Returns an operation that answers with the object. The caller fills in the rest.
@@ -166,7 +166,7 @@ impl<'a> Paths<'a> {
     fn create(&self, id: String, schema: &str) -> Operation {
         Operation {
             parameters: named(&WRITE_PARAMETERS),
-            body: Some(Body { of: schema.to_owned(), required: true, shared: "" }),
+            body: Some(RequestBody { of: schema.to_owned(), required: true, shared: "" }),
             codes: &[200, 201, 202],
             answer: Answered::Object(schema.to_owned()),
             ..self.operation("post", "post", id, format!("Create an object of the kind {}.", self.of.kind.name))
@@ -206,7 +206,7 @@ impl<'a> Paths<'a> {
             let put = self.operation("put", "put", format!("replace{suffix}"), format!("Replace one {what}."));
             operations.push(Operation {
                 parameters: named(&WRITE_PARAMETERS),
-                body: Some(Body { of: schema.to_owned(), required: true, shared: "" }),
+                body: Some(RequestBody { of: schema.to_owned(), required: true, shared: "" }),
                 codes: &[200, 201],
                 answer: answer(),
                 ..put
@@ -219,7 +219,7 @@ impl<'a> Paths<'a> {
             parameters.push(patch_manager());
             operations.push(Operation {
                 parameters,
-                body: Some(Body { of: format!("{META}Patch"), required: true, shared: "body-78PwaGsr" }),
+                body: Some(RequestBody { of: format!("{META}Patch"), required: true, shared: "body-78PwaGsr" }),
                 consumes: if self.custom { CUSTOM_PATCH } else { PATCH },
                 codes: if self.custom { &[200] } else { &[200, 201] },
                 answer: answer(),
@@ -229,7 +229,7 @@ impl<'a> Paths<'a> {
         operations
     }
 
-    fn subresource(&self, part: &Subresource) -> Vec<Item> {
+    fn subresource(&self, part: &Subresource) -> Vec<PathItem> {
         let (group, version, kind) = &part.response_kind;
         if group.is_empty() && kind.ends_with("Options") {
             return self.connect(part);
@@ -256,11 +256,11 @@ impl<'a> Paths<'a> {
             }
             parameters.extend(of_options(version, "PodLogOptions"));
         }
-        vec![Item { path, parameters, operations }]
+        vec![PathItem { path, parameters, operations }]
     }
 
     /// Returns the paths of a subresource that forwards connections: each of its verbs is a connection.
-    fn connect(&self, part: &Subresource) -> Vec<Item> {
+    fn connect(&self, part: &Subresource) -> Vec<PathItem> {
         let (_, version, kind) = &part.response_kind;
         let mut parameters = self.object_parameters();
         parameters.retain(|parameter| parameter.name != "pretty");
@@ -292,17 +292,18 @@ impl<'a> Paths<'a> {
             each.collect::<Vec<_>>()
         };
         let path = format!("{}/{{name}}/{}", self.collection(false), part.name);
-        let mut items = vec![Item { path: path.clone(), parameters: parameters.clone(), operations: operations("") }];
+        let mut items =
+            vec![PathItem { path: path.clone(), parameters: parameters.clone(), operations: operations("") }];
         if proxy {
             parameters.push(proxied_path());
             let path = format!("{path}/{{path}}");
-            items.push(Item { path, parameters, operations: operations("WithPath") });
+            items.push(PathItem { path, parameters, operations: operations("WithPath") });
         }
         items
     }
 
     /// Returns the deprecated paths below `watch/`.
-    fn watches(&self) -> Vec<Item> {
+    fn watches(&self) -> Vec<PathItem> {
         let kind = &*self.of.kind.name;
         let watch = |action, id, what: &str| Operation {
             parameters: named(&LIST_PARAMETERS),
@@ -315,19 +316,19 @@ impl<'a> Paths<'a> {
             let path = format!("{}/{}", self.base(true), self.of.name);
             let id = format!("watch{}{kind}ListForAllNamespaces", self.id);
             let operations = vec![watch("watchlist", id, &format!("objects of the kind {kind}"))];
-            items.push(Item { path, parameters: named(&["pretty"]), operations });
+            items.push(PathItem { path, parameters: named(&["pretty"]), operations });
         }
         let id = format!("watch{}{}{kind}List", self.id, self.scope());
         let operations = vec![watch("watchlist", id, &format!("objects of the kind {kind}"))];
-        items.push(Item { path: self.collection(true), parameters: self.collection_parameters(), operations });
+        items.push(PathItem { path: self.collection(true), parameters: self.collection_parameters(), operations });
         let id = format!("watch{}{}{kind}", self.id, self.scope());
         let operations = vec![watch("watch", id, &format!("one {kind}"))];
         let path = format!("{}/{{name}}", self.collection(true));
-        items.push(Item { path, parameters: self.object_parameters(), operations });
+        items.push(PathItem { path, parameters: self.object_parameters(), operations });
         items
     }
 }
 
-fn options_body() -> Body {
-    Body { of: format!("{META}DeleteOptions"), required: false, shared: "body-2Y1dVQaQ" }
+fn options_body() -> RequestBody {
+    RequestBody { of: format!("{META}DeleteOptions"), required: false, shared: "body-2Y1dVQaQ" }
 }

@@ -39,13 +39,13 @@ pub struct OpenApi {
 /// A document of v3.
 #[derive(Debug)]
 struct Document {
-    source: Source,
+    source: DocumentSource,
     hash: OnceLock<String>,
 }
 
 /// The source of a document.
 #[derive(Debug)]
-enum Source {
+enum DocumentSource {
     /// This server's resources.
     Own(Own),
     /// A document of another server, converted from v2.
@@ -67,47 +67,47 @@ impl Own {
 }
 
 impl Document {
-    fn new(source: Source) -> Arc<Self> {
+    fn new(source: DocumentSource) -> Arc<Self> {
         Arc::new(Self { source, hash: OnceLock::new() })
     }
 
     fn of(id: DocumentId, custom: Vec<Custom>, enablement: &Arc<Enablement>) -> Arc<Self> {
-        Self::new(Source::Own(Own { id, custom, enablement: Arc::clone(enablement) }))
+        Self::new(DocumentSource::Own(Own { id, custom, enablement: Arc::clone(enablement) }))
     }
 
     /// Returns the subject of a document about this server's resources. Returns `None` for documents of other servers.
     fn own(&self) -> Option<&Own> {
         match &self.source {
-            Source::Own(own) => Some(own),
-            Source::Converted(_) => None,
+            DocumentSource::Own(own) => Some(own),
+            DocumentSource::Converted(_) => None,
         }
     }
 
-    fn build(&self, form: Form) -> Vec<u8> {
+    fn build(&self, form: DocumentEncoding) -> Vec<u8> {
         match (&self.source, form) {
-            (Source::Own(own), Form::Json) => write::v3_json(&own.content()),
-            (Source::Own(own), Form::Protobuf) => write::v3_protobuf(&own.content()),
-            (Source::Converted(document), Form::Json) => json::to_vec(document),
-            (Source::Converted(document), Form::Protobuf) => write::converted_protobuf(document),
+            (DocumentSource::Own(own), DocumentEncoding::Json) => write::v3_json(&own.content()),
+            (DocumentSource::Own(own), DocumentEncoding::Protobuf) => write::v3_protobuf(&own.content()),
+            (DocumentSource::Converted(document), DocumentEncoding::Json) => json::to_vec(document),
+            (DocumentSource::Converted(document), DocumentEncoding::Protobuf) => write::converted_protobuf(document),
         }
     }
 
     /// Returns the hash of the JSON form. The first call builds that form.
     fn hash(&self) -> &str {
-        self.hash.get_or_init(|| hash(&self.build(Form::Json)))
+        self.hash.get_or_init(|| hash(&self.build(DocumentEncoding::Json)))
     }
 }
 
 /// Encoded documents, the oldest first.
 #[derive(Debug, Default)]
 struct EncodedDocuments {
-    documents: VecDeque<(String, Form, Bytes)>,
+    documents: VecDeque<(String, DocumentEncoding, Bytes)>,
     bytes: usize,
 }
 
 /// Encodings of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum DocumentEncoding {
     Json,
     Protobuf,
 }
@@ -128,7 +128,7 @@ impl OpenApi {
 
     fn of(documents: BTreeMap<String, Arc<Document>>, remote: Arc<Remote>) -> Self {
         let converted = remote.converted.iter();
-        let document = |document: &Arc<Value>| Document::new(Source::Converted(Arc::clone(document)));
+        let document = |document: &Arc<Value>| Document::new(DocumentSource::Converted(Arc::clone(document)));
         let converted = converted.map(|(path, of)| (path.clone(), document(of))).collect();
         let (v2_hash, kept) = (OnceLock::new(), Mutex::default());
         Self { documents, remote, converted, v2_hash, kept, since: wall_clock::now() }
@@ -207,7 +207,7 @@ impl OpenApi {
         let nothing = |status, headers| Answer { status, content_type: "".into(), headers, body: Body::empty() };
         let mut headers: Vec<(&'static str, Cow<'static, str>)> = vec![("vary", "Accept-Encoding, Accept".into())];
         let Some(form) = form(request.accept, "v2") else { return nothing(406, headers) };
-        let hash = self.v2_hash.get_or_init(|| hash(&self.v2_bytes(Form::Json)));
+        let hash = self.v2_hash.get_or_init(|| hash(&self.v2_bytes(DocumentEncoding::Json)));
         let tag = format!("\"{hash}\"");
         headers.push(("etag", tag.clone().into()));
         if request.if_none_match.is_some_and(|header| matches_tag(header, &tag)) {
@@ -218,16 +218,16 @@ impl OpenApi {
         Answer { status: 200, content_type: content_type(form, "v2").into(), headers, body }
     }
 
-    fn v2_bytes(&self, form: Form) -> Bytes {
+    fn v2_bytes(&self, form: DocumentEncoding) -> Bytes {
         let content = || v2::merge(self.documents.values().filter_map(|document| document.own()).map(Own::content));
         self.kept("v2", form, || match form {
-            Form::Json => write::v2_json(&content(), &self.remote.swagger),
-            Form::Protobuf => write::v2_protobuf(&content(), &self.remote.swagger),
+            DocumentEncoding::Json => write::v2_json(&content(), &self.remote.swagger),
+            DocumentEncoding::Protobuf => write::v2_protobuf(&content(), &self.remote.swagger),
         })
     }
 
     /// Returns a cached document, or builds it and caches it in place of the oldest ones.
-    fn kept(&self, path: &str, form: Form, build: impl FnOnce() -> Vec<u8>) -> Bytes {
+    fn kept(&self, path: &str, form: DocumentEncoding, build: impl FnOnce() -> Vec<u8>) -> Bytes {
         let find = |kept: &EncodedDocuments| {
             let mut all = kept.documents.iter();
             all.find(|(own, own_form, _)| own == path && *own_form == form).map(|(.., bytes)| bytes.clone())
@@ -262,18 +262,18 @@ fn custom_documents(custom: Vec<Custom>) -> impl Iterator<Item = (String, Arc<Do
 }
 
 /// Returns the form that an Accept header chooses. Returns `None` when it accepts none.
-fn form(accept: &str, version: &str) -> Option<Form> {
+fn form(accept: &str, version: &str) -> Option<DocumentEncoding> {
     if accept.is_empty() {
-        return Some(Form::Json);
+        return Some(DocumentEncoding::Json);
     }
-    let mut best: Option<(f32, Form)> = None;
+    let mut best: Option<(f32, DocumentEncoding)> = None;
     for clause in accept.split(',') {
         let mut parts = clause.split(';').map(str::trim);
         let form = match parts.next().unwrap_or("") {
-            "*/*" | "application/*" | "application/json" => Form::Json,
+            "*/*" | "application/*" | "application/json" => DocumentEncoding::Json,
             name => match name.strip_prefix("application/com.github.proto-openapi.spec.") {
-                Some(rest) if rest == format!("{version}@v1.0+protobuf") => Form::Protobuf,
-                Some(rest) if rest == format!("{version}.v1.0+protobuf") => Form::Protobuf,
+                Some(rest) if rest == format!("{version}@v1.0+protobuf") => DocumentEncoding::Protobuf,
+                Some(rest) if rest == format!("{version}.v1.0+protobuf") => DocumentEncoding::Protobuf,
                 _ => continue,
             },
         };
@@ -285,10 +285,10 @@ fn form(accept: &str, version: &str) -> Option<Form> {
     best.map(|(_, form)| form)
 }
 
-fn content_type(form: Form, version: &str) -> String {
+fn content_type(form: DocumentEncoding, version: &str) -> String {
     match form {
-        Form::Json => "application/json".into(),
-        Form::Protobuf => format!("application/com.github.proto-openapi.spec.{version}.v1.0+protobuf"),
+        DocumentEncoding::Json => "application/json".into(),
+        DocumentEncoding::Protobuf => format!("application/com.github.proto-openapi.spec.{version}.v1.0+protobuf"),
     }
 }
 
@@ -309,10 +309,10 @@ mod tests {
     #[test]
     fn accept_headers_choose_json_or_protobuf() {
         let protobuf = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
-        assert_eq!(form("", "v3"), Some(Form::Json));
-        assert_eq!(form(protobuf, "v3"), Some(Form::Protobuf));
+        assert_eq!(form("", "v3"), Some(DocumentEncoding::Json));
+        assert_eq!(form(protobuf, "v3"), Some(DocumentEncoding::Protobuf));
         assert_eq!(form(protobuf, "v2"), None);
-        assert_eq!(form(&format!("application/json;q=0.5, {protobuf}"), "v3"), Some(Form::Protobuf));
+        assert_eq!(form(&format!("application/json;q=0.5, {protobuf}"), "v3"), Some(DocumentEncoding::Protobuf));
         assert_eq!(form("text/html", "v3"), None);
     }
 }

@@ -8,7 +8,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::custom::SELECTABLE;
 use super::document::Content;
-use super::operations::{Answered, Item, Operation};
+use super::operations::{Answered, Operation, PathItem};
 use super::parameters::Parameter;
 use super::schemas::{GroupVersion, PREFIX};
 use super::v3::{add_action, reason, security};
@@ -158,7 +158,7 @@ fn reference(name: &str) -> String {
 }
 
 /// Returns a path item. Adds the parameters that it shares with others to `shared`.
-pub(super) fn item(item: &Item, shared: &mut BTreeMap<String, Value>) -> Value {
+pub(super) fn item(item: &PathItem, shared: &mut BTreeMap<String, Value>) -> Value {
     let mut out = Map::new();
     for of in &item.operations {
         out.insert(of.method, operation(of, shared));

@@ -4,7 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use super::document::Content;
-use super::operations::{Answered, Body, Item, Operation};
+use super::operations::{Answered, Operation, PathItem, RequestBody};
 use super::schemas::PREFIX;
 use crate::version::{MAJOR, MINOR};
 
@@ -26,7 +26,7 @@ pub(super) fn security() -> Value {
 }
 
 /// Returns a path item.
-pub(super) fn item(item: &Item) -> Value {
+pub(super) fn item(item: &PathItem) -> Value {
     let mut out = Map::new();
     for of in &item.operations {
         out.insert(of.method, operation(of));
@@ -60,7 +60,7 @@ fn operation(of: &Operation) -> Value {
     out
 }
 
-fn request_body(of: &Operation, body: &Body) -> Value {
+fn request_body(of: &Operation, body: &RequestBody) -> Value {
     let content = content(of.consumes, &value!({"$ref": (format!("{PREFIX}{}", body.of))}));
     let mut out = value!({"content": content});
     if body.required {

@@ -6,7 +6,7 @@ use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
 use super::document::Content;
-use super::protobuf::{self, Kind, Message};
+use super::protobuf::{self, FieldEncoding, Message};
 use super::remote::Swagger;
 use super::{v2, v3};
 
@@ -88,7 +88,13 @@ pub(super) fn v2_json(content: &Content, further: &Swagger) -> Vec<u8> {
 }
 
 /// Appends a message that is a map of named entries.
-fn map(number: u32, entry: u32, kind: Kind, entries: impl Iterator<Item = (String, Value)>, out: &mut Vec<u8>) {
+fn map(
+    number: u32,
+    entry: u32,
+    kind: FieldEncoding,
+    entries: impl Iterator<Item = (String, Value)>,
+    out: &mut Vec<u8>,
+) {
     let mut inner = Vec::new();
     for (name, value) in entries {
         protobuf::entry(entry, &name, kind, &value, &mut inner);
@@ -97,7 +103,7 @@ fn map(number: u32, entry: u32, kind: Kind, entries: impl Iterator<Item = (Strin
 }
 
 fn one(number: u32, of: &'static Message, value: &Value, out: &mut Vec<u8>) {
-    protobuf::field(number, Kind::One(of), value, out);
+    protobuf::field(number, FieldEncoding::One(of), value, out);
 }
 
 /// Returns a v3 document as protobuf (`openapi.v3.Document`).
@@ -126,9 +132,9 @@ fn v3_message(
 ) -> Vec<u8> {
     use protobuf::v3 as messages;
     let mut out = Vec::new();
-    protobuf::field(1, Kind::Text, head.at(&["openapi"]), &mut out);
+    protobuf::field(1, FieldEncoding::Text, head.at(&["openapi"]), &mut out);
     one(2, &messages::INFO, head.at(&["info"]), &mut out);
-    map(4, 1, Kind::One(&messages::PATH_ITEM), paths, &mut out);
+    map(4, 1, FieldEncoding::One(&messages::PATH_ITEM), paths, &mut out);
     let mut components = Vec::new();
     map(1, 1, messages::SCHEMA_OR_REFERENCE, schemas, &mut components);
     if let Some(security) = security {
@@ -143,15 +149,15 @@ pub(super) fn v2_protobuf(content: &Content, further: &Swagger) -> Vec<u8> {
     use protobuf::v2 as messages;
     let (head, tail) = (v2::head(), v2::tail());
     let mut out = Vec::new();
-    protobuf::field(1, Kind::Text, head.at(&["swagger"]), &mut out);
+    protobuf::field(1, FieldEncoding::Text, head.at(&["swagger"]), &mut out);
     one(2, &messages::INFO, head.at(&["info"]), &mut out);
     let mut shared = BTreeMap::new();
     let paths = content.items.iter().map(|(path, item)| (path.clone(), v2::item(item, &mut shared)));
     let paths = added(paths, |path| content.items.contains_key(path), &further.paths);
-    map(8, 2, Kind::One(&messages::PATH_ITEM), paths, &mut out);
+    map(8, 2, FieldEncoding::One(&messages::PATH_ITEM), paths, &mut out);
     let definitions = content.schemas.iter().map(|(name, schema)| (name.clone(), v2::definition(name, schema)));
     let definitions = added(definitions, |name| content.schemas.contains_key(name), &further.definitions);
-    map(9, 1, Kind::One(&messages::SCHEMA), definitions, &mut out);
+    map(9, 1, FieldEncoding::One(&messages::SCHEMA), definitions, &mut out);
     let mut parameters = further.parameters.clone();
     parameters.extend(shared);
     map(10, 1, messages::PARAMETER, parameters.into_iter(), &mut out);

@@ -47,7 +47,7 @@ pub struct Doctor {
 /// The verdict on a checked part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Verdict {
+pub enum FindingVerdict {
     /// As it should be.
     Good,
     /// It may be broken, or will be.
@@ -60,7 +60,7 @@ pub enum Verdict {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: FindingVerdict,
     /// What was found.
     pub found: String,
     /// The advice; empty for a part that is good.
@@ -90,25 +90,25 @@ impl Doctor {
             Output::Text => findings.iter().map(Finding::shown).collect(),
         };
         print(&text)?;
-        Ok(findings.iter().all(|finding| finding.verdict != Verdict::Broken))
+        Ok(findings.iter().all(|finding| finding.verdict != FindingVerdict::Broken))
     }
 }
 
 impl Finding {
     fn good(found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Good, found: found.into(), advice: String::new() }
+        Self { verdict: FindingVerdict::Good, found: found.into(), advice: String::new() }
     }
 
-    fn bad(verdict: Verdict, found: impl Into<String>, advice: &str) -> Self {
+    fn bad(verdict: FindingVerdict, found: impl Into<String>, advice: &str) -> Self {
         Self { verdict, found: found.into(), advice: advice.into() }
     }
 
     fn shown(&self) -> String {
         let Self { verdict, found, advice } = self;
         let word = match verdict {
-            Verdict::Good => "good",
-            Verdict::Warning => "WARNING",
-            Verdict::Broken => "BROKEN",
+            FindingVerdict::Good => "good",
+            FindingVerdict::Warning => "WARNING",
+            FindingVerdict::Broken => "BROKEN",
         };
         let advice = if advice.is_empty() { String::new() } else { format!("{:10}{advice}\n", "") };
         format!("{word:10}{found}\n{advice}")
@@ -122,19 +122,19 @@ fn files(directory: &Path, findings: &mut Vec<Finding>) {
         Ok(found) if found.is_dir() => found.permissions().mode(),
         Ok(_) => {
             let advice = "Name the directory that the server has as --data-dir.";
-            findings.push(Finding::bad(Verdict::Broken, format!("{shown} is no directory"), advice));
+            findings.push(Finding::bad(FindingVerdict::Broken, format!("{shown} is no directory"), advice));
             return;
         }
         Err(error) => {
             let advice = "Name the directory that the server has as --data-dir, and run this as its user.";
-            findings.push(Finding::bad(Verdict::Broken, format!("{shown} cannot be read: {error}"), advice));
+            findings.push(Finding::bad(FindingVerdict::Broken, format!("{shown} cannot be read: {error}"), advice));
             return;
         }
     };
     findings.push(match mode & 0o077 {
         0 => Finding::good(format!("{shown} is its owner's alone")),
         _ => Finding::bad(
-            Verdict::Warning,
+            FindingVerdict::Warning,
             format!("others may use {shown}, which holds Secrets and keys"),
             "chmod 700 it; the server does so when it starts.",
         ),
@@ -143,7 +143,7 @@ fn files(directory: &Path, findings: &mut Vec<Finding>) {
     findings.push(match log {
         true => Finding::good(format!("{shown} has a log")),
         false => Finding::bad(
-            Verdict::Broken,
+            FindingVerdict::Broken,
             format!("{shown} has no log"),
             "No server has started on it, or the log was lost: see docs/backup.md, or let the member join anew.",
         ),
@@ -174,7 +174,7 @@ fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
     match parsed {
         Ok(end) => validity(name, end - now),
         Err(error) => Finding::bad(
-            Verdict::Broken,
+            FindingVerdict::Broken,
             format!("{name} holds no certificate: {error}"),
             "Restore it from a copy of `pki`. Of the server's own, remove the .crt: it is made again of its key.",
         ),
@@ -187,8 +187,8 @@ fn validity(name: &str, left: i64) -> Finding {
     let soon = i64::try_from(limits::LEAF_RENEWAL.as_secs()).unwrap_or(i64::MAX);
     let advice = "See docs/runbooks/FlotillaCertificateEndsSoon.md: a server renews its own when it starts and runs.";
     match left {
-        ..=0 => Finding::bad(Verdict::Broken, format!("{name} has ended"), advice),
-        left if left < soon => Finding::bad(Verdict::Warning, format!("{name} ends in {days} days"), advice),
+        ..=0 => Finding::bad(FindingVerdict::Broken, format!("{name} has ended"), advice),
+        left if left < soon => Finding::bad(FindingVerdict::Warning, format!("{name} ends in {days} days"), advice),
         _ => Finding::good(format!("{name} is valid for {days} days")),
     }
 }
@@ -198,7 +198,7 @@ fn room(free: f64, size: f64) -> Finding {
     let text = format!("{:.1} of {:.1} GiB are free on the disk", free / GIB, size / GIB);
     match free >= size * DISK_FREE {
         true => Finding::good(text),
-        false => Finding::bad(Verdict::Warning, text, "See docs/runbooks/FlotillaDiskNearlyFull.md."),
+        false => Finding::bad(FindingVerdict::Warning, text, "See docs/runbooks/FlotillaDiskNearlyFull.md."),
     }
 }
 
@@ -210,7 +210,7 @@ fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
         Ok(read) => read,
         Err(error) => {
             let advice = "Name a kubeconfig with --kubeconfig, or pass --offline.";
-            findings.push(Finding::bad(Verdict::Broken, with_causes(&error), advice));
+            findings.push(Finding::bad(FindingVerdict::Broken, with_causes(&error), advice));
             return;
         }
     };
@@ -227,7 +227,7 @@ fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
             findings.push(clock(observation.clock_offset_seconds));
         }
         Err(error) => findings.push(Finding::bad(
-            Verdict::Broken,
+            FindingVerdict::Broken,
             with_causes(&error),
             "Look whether the server runs and what its log says: see docs/runbooks/FlotillaDown.md.",
         )),
@@ -242,7 +242,7 @@ pub fn assess(name: &str, overview: &Overview) -> Vec<Finding> {
         false => {
             let advice = "It starts, stops, or reaches no majority: `/readyz?verbose` says which check fails.";
             let failing = overview.failing.join(", ");
-            Finding::bad(Verdict::Broken, format!("{name} is not ready: {failing}"), advice)
+            Finding::bad(FindingVerdict::Broken, format!("{name} is not ready: {failing}"), advice)
         }
     });
     for member in &overview.cluster.members {
@@ -250,30 +250,30 @@ pub fn assess(name: &str, overview: &Overview) -> Vec<Finding> {
         findings.push(match (member.reachable, member.votes) {
             (false, _) => {
                 let advice = "See docs/runbooks/FlotillaMemberUnreachable.md.";
-                Finding::bad(Verdict::Broken, format!("the member {name} is not reachable"), advice)
+                Finding::bad(FindingVerdict::Broken, format!("the member {name} is not reachable"), advice)
             }
             (true, false) => {
                 let advice = "It is being sent what it lacks: wait.";
-                Finding::bad(Verdict::Warning, format!("the member {name} has no vote yet"), advice)
+                Finding::bad(FindingVerdict::Warning, format!("the member {name} has no vote yet"), advice)
             }
             (true, true) => Finding::good(format!("the member {name} is reachable")),
         });
     }
     if overview.cluster.members.len() == 2 {
         let advice = "Let another one join: two tolerate the failure of none.";
-        findings.push(Finding::bad(Verdict::Warning, "there are two members", advice));
+        findings.push(Finding::bad(FindingVerdict::Warning, "there are two members", advice));
     }
     for group in &overview.leaderless_groups {
         let advice = "See docs/runbooks/FlotillaNoLeader.md.";
-        findings.push(Finding::bad(Verdict::Broken, format!("nobody leads the group {group}"), advice));
+        findings.push(Finding::bad(FindingVerdict::Broken, format!("nobody leads the group {group}"), advice));
     }
     for lag in overview.lags.iter().filter(|lag| lag.entries > limits::DOCTOR_LAG_ENTRIES) {
         let found = format!("{} lacks {} entries of the group {}", lag.member, lag.entries, lag.group);
-        findings.push(Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaReplicaLags.md."));
+        findings.push(Finding::bad(FindingVerdict::Warning, found, "See docs/runbooks/FlotillaReplicaLags.md."));
     }
     if overview.clock_behind_seconds > CLOCK_OFFSET {
         let found = format!("its clock is {:.1} s behind the cluster's", overview.clock_behind_seconds);
-        findings.push(Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md."));
+        findings.push(Finding::bad(FindingVerdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md."));
     }
     if let Some(disk) = overview.disk {
         findings.push(room(disk.free_bytes as f64, disk.size_bytes as f64));
@@ -290,7 +290,7 @@ fn clock(offset: f64) -> Finding {
         true => Finding::good("its clock agrees with this machine's"),
         false => {
             let found = format!("its clock is {offset:+.1} s off this machine's");
-            Finding::bad(Verdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md.")
+            Finding::bad(FindingVerdict::Warning, found, "See docs/runbooks/FlotillaClockOff.md.")
         }
     }
 }
@@ -304,10 +304,13 @@ mod tests {
         let verdict = |left| validity("it", left).verdict;
         assert_eq!(
             [verdict(0), verdict(86_400), verdict(86_400 * 90)],
-            [Verdict::Broken, Verdict::Warning, Verdict::Good]
+            [FindingVerdict::Broken, FindingVerdict::Warning, FindingVerdict::Good]
         );
-        assert_eq!([room(5.0, 100.0).verdict, room(50.0, 100.0).verdict], [Verdict::Warning, Verdict::Good]);
-        assert_eq!(certificate("it", Ok(b"none"), 0).verdict, Verdict::Broken);
+        assert_eq!(
+            [room(5.0, 100.0).verdict, room(50.0, 100.0).verdict],
+            [FindingVerdict::Warning, FindingVerdict::Good]
+        );
+        assert_eq!(certificate("it", Ok(b"none"), 0).verdict, FindingVerdict::Broken);
     }
 
     #[test]
@@ -324,6 +327,6 @@ mod tests {
     #[test]
     fn advice_stands_below_each_finding() {
         assert_eq!(Finding::good("a").shown(), "good      a\n");
-        assert_eq!(Finding::bad(Verdict::Broken, "b", "Do c.").shown(), "BROKEN    b\n          Do c.\n");
+        assert_eq!(Finding::bad(FindingVerdict::Broken, "b", "Do c.").shown(), "BROKEN    b\n          Do c.\n");
     }
 }

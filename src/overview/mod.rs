@@ -16,7 +16,7 @@ mod top;
 mod view;
 mod warnings;
 
-pub use doctor::{Doctor, Finding, Verdict, assess};
+pub use doctor::{Doctor, Finding, FindingVerdict, assess};
 pub use observation::{Observation, StatusError};
 pub use rates::{Rate, Rates, ResourceRate};
 pub use requests::{Requests, request_bounds, requests_by_type};

@@ -55,7 +55,7 @@ pub(super) fn read_existing(path: &Path) -> Result<Option<String>, PkiError> {
 /// When it cannot be written.
 pub fn publish_new(path: &Path, content: &str, mode: u32) -> Result<String, PkiError> {
     let publish = || {
-        let draft = Draft::write(path, content.as_bytes(), mode)?;
+        let draft = FileDraft::write(path, content.as_bytes(), mode)?;
         match std::fs::hard_link(&draft.0, path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             _ => drop(draft),
@@ -72,7 +72,7 @@ pub fn publish_new(path: &Path, content: &str, mode: u32) -> Result<String, PkiE
 /// When it cannot be written.
 pub fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
     let publish = || {
-        let draft = Draft::write(path, content, mode)?;
+        let draft = FileDraft::write(path, content, mode)?;
         std::fs::rename(&draft.0, path)?;
         sync_dir(path)
     };
@@ -88,9 +88,9 @@ pub(super) fn replace_if_changed(path: &Path, content: &[u8], mode: u32) -> Resu
 }
 
 /// A complete file that waits beside its destination. Dropping it removes it, unless it was renamed.
-struct Draft(PathBuf);
+struct FileDraft(PathBuf);
 
-impl Draft {
+impl FileDraft {
     /// Writes a file beside `path` under a unique name, and waits until it is on the disk.
     fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<Self> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -106,7 +106,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for FileDraft {
     fn drop(&mut self) {
         // After a rename there is none. One that cannot be removed does no harm, because nothing reads it.
         let _ = std::fs::remove_file(&self.0);

@@ -13,7 +13,7 @@ use crate::config::NamedKey;
 
 /// A certificate with the names of hosts for which it is shown.
 #[derive(Debug)]
-struct Named {
+struct NamedCertificate {
     /// In lower case; `*` may stand for the first label.
     names: Vec<String>,
     key: Arc<CertifiedKey>,
@@ -23,7 +23,7 @@ struct Named {
 #[derive(Debug)]
 pub struct NamedCertificates {
     usual: Arc<ServingCertificate>,
-    named: RwLock<Vec<Named>>,
+    named: RwLock<Vec<NamedCertificate>>,
 }
 
 impl NamedCertificates {
@@ -63,12 +63,12 @@ impl ResolvesServerCert for NamedCertificates {
     }
 }
 
-fn read(files: &[NamedKey]) -> Result<Vec<Named>, PkiError> {
+fn read(files: &[NamedKey]) -> Result<Vec<NamedCertificate>, PkiError> {
     let read = |file: &NamedKey| {
         let key = serving_certificate(&file.certificate, &file.key)?;
         let names = if file.names.is_empty() { names_in(&key) } else { file.names.clone() };
         let names = names.into_iter().map(|name| name.to_lowercase()).collect();
-        Ok(Named { names, key: Arc::new(key) })
+        Ok(NamedCertificate { names, key: Arc::new(key) })
     };
     files.iter().map(read).collect()
 }

@@ -150,13 +150,13 @@ impl<'a> Apply<'a> {
 
     fn merge_by(&self, versions: &ServedVersions<'_>, live: Option<&Value>) -> ApiResult<Option<Value>> {
         let served = self.target.served;
-        let field_target = ownership::target(served, self.target.subresource, versions);
+        let resource = ownership::managed_resource(served, self.target.subresource, versions);
         let write = fieldmanager::Write {
             manager: &self.options.manager,
             subresource: self.target.subresource,
             now: &self.now,
         };
-        let applied = fieldmanager::apply(&field_target, &write, live, &self.configuration, self.options.force)?;
+        let applied = fieldmanager::apply(&resource, &write, live, &self.configuration, self.options.force)?;
         if !self.repeated.is_empty() {
             let why = format!("yaml: unmarshal errors:\n  {}", self.repeated.join("\n  "));
             let message = format!("error strict decoding YAML: error converting YAML to JSON: {why}");
@@ -177,7 +177,7 @@ impl<'a> Apply<'a> {
         let mut object = merged.clone();
         let before = live.unwrap_or(&Value::Null);
         decode(served, &mut object, before)
-            .map_err(|error| field_target.unconvertible(&self.configuration, &merged, &error.to_string()))?;
+            .map_err(|error| resource.unconvertible(&self.configuration, &merged, &error.to_string()))?;
         convert::default_changed(served, &mut object, before)?;
         applied.finish(&mut object);
         Ok(Some(object))

@@ -87,7 +87,7 @@ fn check_status(
     caller: &Caller,
     errors: &mut Errors,
 ) {
-    let writer = Writer { authorizer, target, caller };
+    let writer = StatusWriter { authorizer, target, caller };
     let part = |object: &Value, field: &str| object.at(&["status", field]).clone();
     if ["allocation", "reservedFor"].iter().any(|field| part(new, field) != part(old, field)) {
         writer.check_binding(errors);
@@ -97,13 +97,13 @@ fn check_status(
     }
 }
 
-struct Writer<'a> {
+struct StatusWriter<'a> {
     authorizer: &'a Authorizer,
     target: Target<'a>,
     caller: &'a Caller,
 }
 
-impl Writer<'_> {
+impl StatusWriter<'_> {
     fn check_binding(&self, errors: &mut Errors) {
         let verb = self.caller.verb;
         if let Err(why) =

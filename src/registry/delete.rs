@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
 use flotilla_proto::value::Value;
 
-use super::deletion_step::{Grace, Step, grace, is_definition, is_namespace, step};
+use super::deletion_step::{DeletionStep, Grace, grace, is_definition, is_namespace, step};
 use super::options::DeleteOptions;
 use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, stored_tree};
 use crate::admission::plugins::namespace_lifecycle;
@@ -117,7 +117,7 @@ impl Registry {
         let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();
         let step = step(target.served, &old, options);
         let is_decided_outside = !options.is_decided
-            && !matches!(step, Step::Wait)
+            && !matches!(step, DeletionStep::Wait)
             && self.is_deletion_decided_outside(target, &old, options, caller);
         if is_decided_outside {
             if !self.confirm_basis(target, Some(current), caller).await? {
@@ -130,8 +130,8 @@ impl Registry {
             Box::pin(self.decide_deletion(target, current, with_uid.as_ref().unwrap_or(options), caller)).await?;
         }
         match step {
-            Step::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
-            Step::Remove => {
+            DeletionStep::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
+            DeletionStep::Remove => {
                 if options.dry_run {
                     let entity = Entity::Stored(current.clone());
                     return Ok(Some(Deleted { gone: true, ..Deleted::marked(entity, uid, false) }));
@@ -139,7 +139,7 @@ impl Registry {
                 let removed = self.remove(target, current).await?;
                 Ok(removed.map(|object| Deleted::removed(object, uid)))
             }
-            Step::Mark(mut state, at_once) => {
+            DeletionStep::Mark(mut state, at_once) => {
                 encode::order_metadata(&mut state, &target.served.stored.of);
                 let write = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
                 let Some((entity, stored)) = self.keep(target, state, &old, current, &write).await? else {

@@ -21,14 +21,17 @@ fn the_next_deletion_finishes_one_that_was_begun() {
         step(&pods, &pod, &mut DeleteOptions { grace_seconds: asked, ..DeleteOptions::default() })
     };
     for asked in [None, Some(0), Some(30)] {
-        assert!(matches!(step(Some(0), value!([]), asked), Step::Remove), "{asked:?}");
-        assert!(matches!(step(None, value!([]), asked), Step::Remove), "{asked:?}");
-        assert!(matches!(step(Some(0), value!(["example.com/held"]), asked), Step::Mark(_, false)), "{asked:?}");
+        assert!(matches!(step(Some(0), value!([]), asked), DeletionStep::Remove), "{asked:?}");
+        assert!(matches!(step(None, value!([]), asked), DeletionStep::Remove), "{asked:?}");
+        assert!(
+            matches!(step(Some(0), value!(["example.com/held"]), asked), DeletionStep::Mark(_, false)),
+            "{asked:?}"
+        );
     }
-    assert!(matches!(step(Some(30), value!([]), None), Step::Wait));
-    assert!(matches!(step(Some(30), value!([]), Some(60)), Step::Wait));
-    assert!(matches!(step(Some(30), value!([]), Some(5)), Step::Mark(_, false)));
-    assert!(matches!(step(Some(30), value!([]), Some(0)), Step::Mark(_, true)));
+    assert!(matches!(step(Some(30), value!([]), None), DeletionStep::Wait));
+    assert!(matches!(step(Some(30), value!([]), Some(60)), DeletionStep::Wait));
+    assert!(matches!(step(Some(30), value!([]), Some(5)), DeletionStep::Mark(_, false)));
+    assert!(matches!(step(Some(30), value!([]), Some(0)), DeletionStep::Mark(_, true)));
 }
 
 #[test]

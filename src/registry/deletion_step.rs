@@ -15,7 +15,7 @@ pub const ORPHAN: &str = "orphan";
 pub const FOREGROUND: &str = "foregroundDeletion";
 
 /// The next step of a deletion, for one state of the object.
-pub(super) enum Step {
+pub(super) enum DeletionStep {
     /// Remove it from the table.
     Remove,
     /// Store this state; if true, the object may then be removed at once.
@@ -25,29 +25,29 @@ pub(super) enum Step {
 }
 
 /// Marks a namespace first. Removes it once its content is gone and it has no finalizers.
-fn namespace_step(served: &Served, old: &Value, options: &DeleteOptions) -> Step {
+fn namespace_step(served: &Served, old: &Value, options: &DeleteOptions) -> DeletionStep {
     if old.at(&["metadata", "deletionTimestamp"]).is_null() {
         let mut marked = old.clone();
         marked.set_at(&["metadata", "deletionTimestamp"], now().to_string());
         marked.set_at(&["status", "phase"], "Terminating");
         set_finalizers(served, &mut marked, options.propagation);
-        return Step::Mark(marked, false);
+        return DeletionStep::Mark(marked, false);
     }
     let finalized =
         old.list_at(&["spec", "finalizers"]).is_empty() && old.list_at(&["metadata", "finalizers"]).is_empty();
-    if finalized { Step::Remove } else { Step::Wait }
+    if finalized { DeletionStep::Remove } else { DeletionStep::Wait }
 }
 
-pub(super) fn step(served: &Served, old: &Value, options: &mut DeleteOptions) -> Step {
+pub(super) fn step(served: &Served, old: &Value, options: &mut DeleteOptions) -> DeletionStep {
     if is_namespace(served) {
         return namespace_step(served, old, options);
     }
     if is_definition(served) && old.at(&["metadata", "deletionTimestamp"]).is_null() {
-        return Step::Mark(termination::marked(old, &now().to_string()), false);
+        return DeletionStep::Mark(termination::marked(old, &now().to_string()), false);
     }
     let mut marked = old.clone();
     let graceful = match grace(served, old, options) {
-        Grace::Pending => return Step::Wait,
+        Grace::Pending => return DeletionStep::Wait,
         Grace::None => None,
         Grace::Set { seconds, at, first } => {
             marked.set_at(&["metadata", "deletionTimestamp"], at.to_string());
@@ -63,10 +63,10 @@ pub(super) fn step(served: &Served, old: &Value, options: &mut DeleteOptions) ->
     match graceful {
         None if held => {
             mark(&mut marked);
-            Step::Mark(marked, false)
+            DeletionStep::Mark(marked, false)
         }
-        None => Step::Remove,
-        Some(seconds) => Step::Mark(marked, seconds == 0 && !held),
+        None => DeletionStep::Remove,
+        Some(seconds) => DeletionStep::Mark(marked, seconds == 0 && !held),
     }
 }
 

@@ -9,7 +9,7 @@ use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
 use super::{Registry, Served, WriteOptions, now};
-use crate::fieldmanager::{self, Target, Versions, Write};
+use crate::fieldmanager::{self, ManagedResource, Versions, Write};
 use crate::limits;
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::cache;
@@ -73,8 +73,12 @@ impl Versions for ServedVersions<'_> {
 }
 
 /// Returns a resource as field management sees it.
-pub(super) fn target<'a>(served: &'a Served, subresource: &str, versions: &'a dyn Versions) -> Target<'a> {
-    Target {
+pub(super) fn managed_resource<'a>(
+    served: &'a Served,
+    subresource: &str,
+    versions: &'a dyn Versions,
+) -> ManagedResource<'a> {
+    ManagedResource {
         of: served.of(),
         group: &served.kind().group,
         version: &served.kind().version,
@@ -107,10 +111,10 @@ impl Recorded<'_> {
     }
 
     fn record_by(&self, versions: &ServedVersions<'_>, new: &mut Value) {
-        let target = target(self.served, self.subresource, versions);
+        let resource = managed_resource(self.served, self.subresource, versions);
         let now = now().to_string();
         let write = Write { manager: &self.options.manager, subresource: self.subresource, now: &now };
-        fieldmanager::update(&target, &write, self.live, new, self.untracked);
+        fieldmanager::update(&resource, &write, self.live, new, self.untracked);
     }
 }
 

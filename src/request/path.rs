@@ -9,7 +9,7 @@ const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// The kinds of paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum PathKind {
     /// Objects: a collection, one object, or a part of one.
     Resource(ResourcePath),
     /// Anything else: discovery, health, metrics, documents, unknown paths.
@@ -48,15 +48,15 @@ impl ResourcePath {
 }
 
 /// Reads a decoded path. One that does not begin with a slash, as that of `CONNECT` or `OPTIONS *`, names no object.
-pub fn parse(path: &str) -> Target {
-    let Some(rest) = path.strip_prefix('/') else { return Target::Other };
+pub fn parse(path: &str) -> PathKind {
+    let Some(rest) = path.strip_prefix('/') else { return PathKind::Other };
     let mut segments = rest.split('/').peekable();
     let (group, version) = match (segments.next(), segments.next(), segments.peek().copied()) {
         (Some("api"), Some(version), Some(next)) if !version.is_empty() && !next.is_empty() => ("", version),
         (Some("apis"), Some(group), Some(version)) if !group.is_empty() && !version.is_empty() => {
             segments.next();
             if segments.peek().is_none_or(|next| next.is_empty()) {
-                return Target::Other;
+                return PathKind::Other;
             }
             (group, version)
         }
@@ -65,12 +65,12 @@ pub fn parse(path: &str) -> Target {
         {
             // An empty segment in the middle is a resource with an empty name.
             return if segments.clone().nth(1).is_some() {
-                Target::Resource(ResourcePath { version: version.into(), ..ResourcePath::default() })
+                PathKind::Resource(ResourcePath { version: version.into(), ..ResourcePath::default() })
             } else {
-                Target::Other
+                PathKind::Other
             };
         }
-        _ => return Target::Other,
+        _ => return PathKind::Other,
     };
     let mut of = ResourcePath { group: group.into(), version: version.into(), ..ResourcePath::default() };
     let mut first = segments.next();
@@ -78,16 +78,16 @@ pub fn parse(path: &str) -> Target {
         of.watch = true;
         first = segments.next();
         if first.is_none_or(str::is_empty) {
-            return Target::WatchOfNothing;
+            return PathKind::WatchOfNothing;
         }
     }
-    let Some(first) = first else { return Target::Other };
+    let Some(first) = first else { return PathKind::Other };
     if first == "namespaces" {
         namespaced(&mut of, segments)
     } else {
         objects(&mut of, first, segments)
     }
-    Target::Resource(of)
+    PathKind::Resource(of)
 }
 
 /// Parses what follows `namespaces`: the namespaces themselves, or objects in one.
@@ -150,7 +150,7 @@ mod tests {
 
     fn summary(path: &str) -> String {
         match parse(path) {
-            Target::Resource(of) => format!(
+            PathKind::Resource(of) => format!(
                 "{}/{} {}{} ns={} name={} sub={} rest={}",
                 of.group,
                 of.version,

@@ -23,7 +23,7 @@ pub struct Record {
     /// The object of the request, as JSON.
     pub object: Option<Bytes>,
     /// The identity of the object of the request.
-    pub stated: Identity,
+    pub stated: ObjectIdentity,
     /// Whether the user may do what the request asks for, and the reason.
     pub decision: Option<(bool, String)>,
     /// The impersonated user, and the permission by which it may be impersonated.
@@ -32,7 +32,7 @@ pub struct Record {
 
 /// The identity that an object states. Members that it does not state are empty.
 #[derive(Debug, Clone, Default)]
-pub struct Identity {
+pub struct ObjectIdentity {
     /// Its namespace.
     pub namespace: CompactString,
     /// Its name.
@@ -43,7 +43,7 @@ pub struct Identity {
     pub resource_version: CompactString,
 }
 
-impl Identity {
+impl ObjectIdentity {
     fn of(object: &Value) -> Self {
         let text = |member| CompactString::from(object.str_at(&["metadata", member]));
         Self {
@@ -58,7 +58,7 @@ impl Identity {
 impl Record {
     /// Records the object of a request, with the defaults of its kind.
     pub fn take_object(&mut self, served: &Served, value: &Value) {
-        self.stated = Identity::of(value);
+        self.stated = ObjectIdentity::of(value);
         if !self.wants_object {
             return;
         }

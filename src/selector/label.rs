@@ -45,7 +45,7 @@ impl LabelSelector {
     /// # Errors
     /// 400 if it is malformed, in the reference's words.
     pub fn parse(text: &str) -> ApiResult<Self> {
-        let mut parser = Parser { tokens: tokens(text), at: 0 };
+        let mut parser = SelectorParser { tokens: tokens(text), at: 0 };
         parser.selector().map(Self).map_err(ApiError::bad_request)
     }
 
@@ -140,13 +140,13 @@ impl Requirement {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token<'a> {
+enum LabelToken<'a> {
     Word(&'a str),
     Mark(&'static str),
     End,
 }
 
-impl Token<'_> {
+impl LabelToken<'_> {
     fn text(&self) -> &str {
         match self {
             Self::Word(word) => word,
@@ -156,7 +156,7 @@ impl Token<'_> {
     }
 }
 
-fn tokens(text: &str) -> Vec<Token<'_>> {
+fn tokens(text: &str) -> Vec<LabelToken<'_>> {
     const MARKS: [&str; 10] = ["==", "!=", "!", "=", "(", ")", ",", ">", "<", ""];
     let mut tokens = Vec::new();
     let mut rest = text.trim_start_matches([' ', '\t', '\r', '\n']);
@@ -165,10 +165,10 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
         if mark.is_empty() {
             let special = |c: char| c.is_ascii_whitespace() || "=!(),><".contains(c);
             let end = rest.find(special).unwrap_or(rest.len());
-            tokens.push(Token::Word(&rest[..end]));
+            tokens.push(LabelToken::Word(&rest[..end]));
             rest = &rest[end..];
         } else {
-            tokens.push(Token::Mark(mark));
+            tokens.push(LabelToken::Mark(mark));
             rest = &rest[mark.len()..];
         }
         rest = rest.trim_start_matches([' ', '\t', '\r', '\n']);
@@ -176,17 +176,17 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-struct Parser<'a> {
-    tokens: Vec<Token<'a>>,
+struct SelectorParser<'a> {
+    tokens: Vec<LabelToken<'a>>,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
-    fn peek(&self) -> Token<'a> {
-        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+impl<'a> SelectorParser<'a> {
+    fn peek(&self) -> LabelToken<'a> {
+        self.tokens.get(self.at).cloned().unwrap_or(LabelToken::End)
     }
 
-    fn next(&mut self) -> Token<'a> {
+    fn next(&mut self) -> LabelToken<'a> {
         let token = self.peek();
         self.at += 1;
         token
@@ -196,22 +196,22 @@ impl<'a> Parser<'a> {
         let mut requirements = Vec::new();
         loop {
             match self.peek() {
-                Token::Word(_) | Token::Mark("!") => {
+                LabelToken::Word(_) | LabelToken::Mark("!") => {
                     let requirement =
                         self.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?;
                     requirements.push(requirement);
                     match self.next() {
-                        Token::End => return Ok(requirements),
-                        Token::Mark(",") => {
+                        LabelToken::End => return Ok(requirements),
+                        LabelToken::Mark(",") => {
                             let after = self.peek();
-                            if !matches!(after, Token::Word(_) | Token::Mark("!")) {
+                            if !matches!(after, LabelToken::Word(_) | LabelToken::Mark("!")) {
                                 return Err(format!("found '{}', expected: identifier after ','", after.text()));
                             }
                         }
                         other => return Err(format!("found '{}', expected: ',' or 'end of string'", other.text())),
                     }
                 }
-                Token::End => return Ok(requirements),
+                LabelToken::End => return Ok(requirements),
                 other => {
                     return Err(format!("found '{}', expected: !, identifier, or 'end of string'", other.text()));
                 }
@@ -220,11 +220,11 @@ impl<'a> Parser<'a> {
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
-        let negated = self.peek() == Token::Mark("!");
+        let negated = self.peek() == LabelToken::Mark("!");
         if negated {
             self.at += 1;
         }
-        let Token::Word(key) = self.peek() else {
+        let LabelToken::Word(key) = self.peek() else {
             return Err(format!("found '{}', expected: identifier", self.peek().text()));
         };
         self.at += 1;
@@ -233,19 +233,19 @@ impl<'a> Parser<'a> {
             requirement.operator = Operator::DoesNotExist;
         }
         let key_error = requirement.validate();
-        if negated || matches!(self.peek(), Token::End | Token::Mark(",")) {
+        if negated || matches!(self.peek(), LabelToken::End | LabelToken::Mark(",")) {
             key_error?;
             return Ok(requirement);
         }
         key_error?;
         requirement.operator = match self.next() {
-            Token::Word("in") | Token::Mark("=" | "==") => Operator::In,
-            Token::Word("notin") | Token::Mark("!=") => Operator::NotIn,
-            Token::Mark(">") => Operator::GreaterThan,
-            Token::Mark("<") => Operator::LessThan,
+            LabelToken::Word("in") | LabelToken::Mark("=" | "==") => Operator::In,
+            LabelToken::Word("notin") | LabelToken::Mark("!=") => Operator::NotIn,
+            LabelToken::Mark(">") => Operator::GreaterThan,
+            LabelToken::Mark("<") => Operator::LessThan,
             other => return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
         };
-        let listed = matches!(self.tokens[self.at - 1], Token::Word(_));
+        let listed = matches!(self.tokens[self.at - 1], LabelToken::Word(_));
         requirement.values = if listed { self.values()? } else { vec![self.exact_value()?] };
         requirement.validate()?;
         Ok(requirement)
@@ -254,8 +254,8 @@ impl<'a> Parser<'a> {
     /// Parses a single value. A missing one is empty.
     fn exact_value(&mut self) -> Result<CompactString, String> {
         match self.peek() {
-            Token::End | Token::Mark(",") => Ok(CompactString::default()),
-            Token::Word(word) => {
+            LabelToken::End | LabelToken::Mark(",") => Ok(CompactString::default()),
+            LabelToken::Word(word) => {
                 self.at += 1;
                 Ok(word.into())
             }
@@ -266,24 +266,24 @@ impl<'a> Parser<'a> {
     /// Parses values in parentheses. Returns them sorted and without repetition.
     fn values(&mut self) -> Result<Vec<CompactString>, String> {
         match self.next() {
-            Token::Mark("(") => {}
+            LabelToken::Mark("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
         }
         let mut values = Vec::new();
         let mut expect_value = true;
         loop {
             match self.next() {
-                Token::Word(word) if expect_value => {
+                LabelToken::Word(word) if expect_value => {
                     values.push(CompactString::from(word));
                     expect_value = false;
                 }
-                Token::Mark(",") => {
+                LabelToken::Mark(",") => {
                     if expect_value {
                         values.push(CompactString::default());
                     }
                     expect_value = true;
                 }
-                Token::Mark(")") => {
+                LabelToken::Mark(")") => {
                     if expect_value {
                         values.push(CompactString::default());
                     }

@@ -58,7 +58,7 @@ pub fn answer(passing: &ForwardedRequest<'_>, to: &Destination, process: Process
     };
     let client = passing.client_bytes()?;
     let (out, mut sent) = mpsc::channel(limits::STREAM_FRAMES);
-    let (outbound, outcome) = (passing.outbound.clone(), Outcome::begin(passing.meter));
+    let (outbound, outcome) = (passing.outbound.clone(), StreamOutcome::begin(passing.meter));
     let session = Session { outbound, to: to.clone(), process, out, outcome };
     let session = tasks::owned("translation", session.run(client));
     let frames = stream::poll_fn(move |cx| {
@@ -75,16 +75,16 @@ struct Session {
     to: Destination,
     process: Process,
     out: mpsc::Sender<Bytes>,
-    outcome: Outcome,
+    outcome: StreamOutcome,
 }
 
 /// The outcome of a stream, counted when it is dropped. An aborted stream counts as an internal error.
-struct Outcome {
+struct StreamOutcome {
     meter: Arc<Meter>,
     code: u16,
 }
 
-impl Outcome {
+impl StreamOutcome {
     fn begin(meter: &Arc<Meter>) -> Self {
         Self { meter: Arc::clone(meter), code: 500 }
     }
@@ -98,7 +98,7 @@ impl Outcome {
     }
 }
 
-impl Drop for Outcome {
+impl Drop for StreamOutcome {
     fn drop(&mut self) {
         count(&self.meter, families::STREAMS_TRANSLATED, self.code);
     }

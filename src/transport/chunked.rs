@@ -5,7 +5,7 @@ use crate::limits;
 /// The state of reading a chunked body.
 #[derive(Debug, Default)]
 pub(super) struct Chunked {
-    stage: Stage,
+    stage: ChunkStage,
     /// The current line: the size of a chunk, or a trailer.
     line: Vec<u8>,
     /// The number of bytes in trailers.
@@ -13,7 +13,7 @@ pub(super) struct Chunked {
 }
 
 #[derive(Debug, Default)]
-enum Stage {
+enum ChunkStage {
     /// Reads the line with the size of the next chunk.
     #[default]
     Size,
@@ -34,24 +34,24 @@ const BROKEN: &[u8] = b"?\r\n";
 impl Chunked {
     /// Returns whether the body is complete.
     pub fn is_done(&self) -> bool {
-        matches!(self.stage, Stage::Done)
+        matches!(self.stage, ChunkStage::Done)
     }
 
     /// Returns whether the body is malformed.
     pub fn is_broken(&self) -> bool {
-        matches!(self.stage, Stage::Broken)
+        matches!(self.stage, ChunkStage::Broken)
     }
 
     /// Forwards bytes of the body to `out`. Returns the bytes after its end, which belong to the next request.
     pub fn pass<'b>(&mut self, mut bytes: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
         while !bytes.is_empty() && !self.is_done() && !self.is_broken() {
-            if let Stage::Data(left) = &mut self.stage {
+            if let ChunkStage::Data(left) = &mut self.stage {
                 let (data, rest) = bytes.split_at(bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
                 out.extend_from_slice(data);
                 *left -= data.len() as u64;
                 bytes = rest;
                 if *left == 0 {
-                    self.stage = Stage::End;
+                    self.stage = ChunkStage::End;
                 }
                 continue;
             }
@@ -72,30 +72,30 @@ impl Chunked {
 
     fn read(&mut self, line: &[u8], length: usize, out: &mut Vec<u8>) {
         match self.stage {
-            Stage::Size => match size(line) {
-                Some(0) => self.stage = Stage::Trailer,
+            ChunkStage::Size => match size(line) {
+                Some(0) => self.stage = ChunkStage::Trailer,
                 Some(size) => {
                     out.extend_from_slice(format!("{size:x}\r\n").as_bytes());
-                    self.stage = Stage::Data(size);
+                    self.stage = ChunkStage::Data(size);
                 }
                 None => self.fail(out),
             },
-            Stage::End if line.is_empty() => {
+            ChunkStage::End if line.is_empty() => {
                 out.extend_from_slice(b"\r\n");
-                self.stage = Stage::Size;
+                self.stage = ChunkStage::Size;
             }
-            Stage::Trailer if line.is_empty() => {
+            ChunkStage::Trailer if line.is_empty() => {
                 out.extend_from_slice(b"0\r\n\r\n");
-                self.stage = Stage::Done;
+                self.stage = ChunkStage::Done;
             }
-            Stage::Trailer => self.trailers += length,
+            ChunkStage::Trailer => self.trailers += length,
             _ => self.fail(out),
         }
     }
 
     fn fail(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(BROKEN);
-        self.stage = Stage::Broken;
+        self.stage = ChunkStage::Broken;
     }
 }
 

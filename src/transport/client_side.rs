@@ -19,20 +19,20 @@ use crate::limits;
 /// A client's connection, as handlers see it. Clones refer to the same connection.
 #[derive(Debug, Clone)]
 pub struct ClientSide {
-    taken: Rc<RefCell<Taken>>,
+    taken: Rc<RefCell<TakenBytes>>,
     gone: watch::Receiver<bool>,
 }
 
 /// The reading side of a connection.
 #[derive(Debug)]
 pub(super) struct ReadSide {
-    taken: Rc<RefCell<Taken>>,
+    taken: Rc<RefCell<TakenBytes>>,
     gone: watch::Sender<bool>,
 }
 
 /// The bytes read since a handler took over the connection.
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenBytes {
     is_taken: bool,
     has_ended: bool,
     bytes: BytesMut,
@@ -42,7 +42,7 @@ struct Taken {
     filler: Option<Waker>,
 }
 
-impl Taken {
+impl TakenBytes {
     fn end(&mut self) {
         self.has_ended = true;
         if let Some(reader) = self.reader.take() {
@@ -67,7 +67,7 @@ impl ClientSide {
 
 /// The bytes of a connection that was taken over. They end with the connection.
 #[derive(Debug)]
-pub struct RawBytes(Rc<RefCell<Taken>>);
+pub struct RawBytes(Rc<RefCell<TakenBytes>>);
 
 impl Stream for RawBytes {
     type Item = Bytes;

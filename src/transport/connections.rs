@@ -11,10 +11,10 @@ use tokio::sync::futures::OwnedNotified;
 
 /// The state that the connections of a server share. Clones share it too.
 #[derive(Debug, Clone)]
-pub struct Connections(Arc<Shared>);
+pub struct Connections(Arc<SharedListener>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedListener {
     listener: Socket,
     /// The number of open HTTP/2 connections.
     open: AtomicUsize,
@@ -30,7 +30,7 @@ impl Connections {
     pub fn of(listener: &TcpListener) -> io::Result<Self> {
         let (listener, left) = (listener.try_clone()?.into(), Arc::default());
         let (open, is_leaving) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Ok(Self(Arc::new(Shared { listener, open, is_leaving, left })))
+        Ok(Self(Arc::new(SharedListener { listener, open, is_leaving, left })))
     }
 
     /// Refuses new connections, and asks HTTP/2 clients to send no more requests. Each of their connections closes once

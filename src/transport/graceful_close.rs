@@ -19,7 +19,7 @@ use super::frames::{Frames, GO_AWAY};
 use crate::limits;
 
 /// The stage of closing.
-enum Stage {
+enum CloseStage {
     /// The server keeps the connection.
     Staying(Pin<Box<OwnedNotified>>, Option<Waker>),
     /// The GOAWAY frame follows the frame that is being written.
@@ -35,7 +35,7 @@ enum Stage {
 /// Follows one connection from its first byte.
 pub(super) struct GracefulClose {
     connection: Open,
-    stage: Stage,
+    stage: CloseStage,
     written: Frames,
     read: Frames,
 }
@@ -43,7 +43,7 @@ pub(super) struct GracefulClose {
 impl GracefulClose {
     pub(super) fn new(connections: &Connections) -> Self {
         let connection = connections.open();
-        let stage = Stage::Staying(Box::pin(connection.left()), None);
+        let stage = CloseStage::Staying(Box::pin(connection.left()), None);
         Self { connection, stage, written: Frames::of_server(), read: Frames::of_client() }
     }
 
@@ -51,22 +51,22 @@ impl GracefulClose {
     /// that the connection closes although the server goes on.
     pub(super) fn advance(&mut self, cx: &mut Context<'_>, is_leaving: bool) {
         match &mut self.stage {
-            Stage::Staying(left, waits) => {
+            CloseStage::Staying(left, waits) => {
                 // Comparing wakers is cheaper than polling again.
                 if !waits.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
                     let _ = left.as_mut().poll(cx);
                     *waits = Some(cx.waker().clone());
                 }
                 if is_leaving || self.connection.is_left() {
-                    self.stage = Stage::SendingGoAway;
+                    self.stage = CloseStage::SendingGoAway;
                 }
             }
-            Stage::AfterGoAway(alarm) => {
+            CloseStage::AfterGoAway(alarm) => {
                 if alarm.as_mut().poll(cx).is_ready() {
-                    self.stage = Stage::Closing(&GO_AWAY);
+                    self.stage = CloseStage::Closing(&GO_AWAY);
                 }
             }
-            Stage::SendingGoAway | Stage::Closing(_) | Stage::Closed(_) => {}
+            CloseStage::SendingGoAway | CloseStage::Closing(_) | CloseStage::Closed(_) => {}
         }
     }
 
@@ -81,10 +81,10 @@ impl GracefulClose {
 
     /// Returns the bytes to insert before the next byte that the server writes. Returns `None` if there are none.
     pub(super) fn go_away(&mut self, cx: &mut Context<'_>) -> Option<&'static [u8]> {
-        if !matches!(self.stage, Stage::SendingGoAway) || !self.written.is_between() {
+        if !matches!(self.stage, CloseStage::SendingGoAway) || !self.written.is_between() {
             return None;
         }
-        self.stage = Stage::AfterGoAway(Box::pin(sleep(limits::SETTLE_TIME)));
+        self.stage = CloseStage::AfterGoAway(Box::pin(sleep(limits::SETTLE_TIME)));
         self.advance(cx, true);
         Some(&GO_AWAY)
     }
@@ -96,7 +96,7 @@ impl GracefulClose {
         stream: &mut T,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Stage::Closing(rest) = &mut self.stage
+        if let CloseStage::Closing(rest) = &mut self.stage
             && !rest.is_empty()
             && (rest.len() < GO_AWAY.len() || self.read.is_between())
         {
@@ -115,11 +115,11 @@ impl GracefulClose {
     /// while the client still sends, the client could lose bytes that it has not received yet.
     pub(super) fn poll_closed<T: AsyncRead + Unpin>(&mut self, cx: &mut Context<'_>, stream: &mut T) -> Poll<()> {
         match &self.stage {
-            Stage::Staying(..) => return Poll::Ready(()),
-            Stage::Closed(_) => {}
-            _ => self.stage = Stage::Closed(Box::pin(sleep(limits::CLOSE_TIMEOUT))),
+            CloseStage::Staying(..) => return Poll::Ready(()),
+            CloseStage::Closed(_) => {}
+            _ => self.stage = CloseStage::Closed(Box::pin(sleep(limits::CLOSE_TIMEOUT))),
         }
-        let Stage::Closed(alarm) = &mut self.stage else { return Poll::Ready(()) };
+        let CloseStage::Closed(alarm) = &mut self.stage else { return Poll::Ready(()) };
         if alarm.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }

@@ -13,7 +13,7 @@ use crate::limits;
 
 /// A request target that the HTTP server's URI type cannot hold, because it is too long or has no slash.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RawTarget {
     /// The path before decoding. Bytes that a URI cannot have are escaped.
     pub path: String,
     /// The query without the question mark, escaped like the path.
@@ -36,7 +36,7 @@ pub(super) struct RequestHead {
     /// The target as a URI. `None` if it cannot be one.
     pub uri: Option<Uri>,
     /// The target if it cannot be a URI.
-    pub target: Option<Arc<Target>>,
+    pub target: Option<Arc<RawTarget>>,
     pub headers: HeaderMap,
     pub length: Length,
     /// Whether the request has the version HTTP/1.0.
@@ -143,7 +143,7 @@ fn latin(line: &[u8]) -> String {
 }
 
 /// Reads a request target in any of its forms (RFC 9112, section 3.2).
-fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc<Target>>), Refusal> {
+fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc<RawTarget>>), Refusal> {
     if target.is_empty() || target.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err(MALFORMED);
     }
@@ -170,7 +170,7 @@ fn read_target(method: &Method, target: &str) -> Result<(Option<Uri>, Option<Arc
         return Ok((Some(uri), None));
     }
     let (path, query) = escaped.split_once('?').unwrap_or((&escaped, ""));
-    Ok((None, Some(Arc::new(Target { path: path.to_owned(), query: query.to_owned() }))))
+    Ok((None, Some(Arc::new(RawTarget { path: path.to_owned(), query: query.to_owned() }))))
 }
 
 /// Escapes the bytes of a target that would end a path or that the HTTP server refuses. The meaning stays the same.

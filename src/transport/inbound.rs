@@ -97,7 +97,7 @@ impl CurrentRequest {
 }
 
 /// The part of the input that follows.
-enum Stage {
+enum InboundStage {
     Head,
     /// A body of which this many bytes are missing.
     Body(u64),
@@ -110,7 +110,7 @@ enum Stage {
 
 /// Reads one connection from its first byte.
 pub(super) struct Inbound {
-    stage: Stage,
+    stage: InboundStage,
     /// The head that is being read, and how many of its bytes were searched for its end.
     head: Vec<u8>,
     searched: usize,
@@ -133,7 +133,7 @@ pub(super) struct Inbound {
 impl Inbound {
     pub fn new() -> Self {
         Self {
-            stage: Stage::Head,
+            stage: InboundStage::Head,
             head: Vec::new(),
             searched: 0,
             large: None,
@@ -171,7 +171,7 @@ impl Inbound {
 
     /// Forwards all further bytes unchanged, because the connection was upgraded.
     pub fn leave(&mut self) {
-        (self.stage, self.is_cut) = (Stage::Other, false);
+        (self.stage, self.is_cut) = (InboundStage::Other, false);
     }
 
     /// Reads for the HTTP server.
@@ -201,7 +201,7 @@ impl Inbound {
                     return Poll::Ready(Ok(()));
                 }
             }
-            if matches!(self.stage, Stage::Head) {
+            if matches!(self.stage, InboundStage::Head) {
                 ready!(self.current.poll_answered(cx));
             }
             let buffer = std::mem::take(&mut self.buffer);
@@ -225,31 +225,31 @@ impl Inbound {
     fn take(&mut self, mut bytes: &[u8]) -> usize {
         while !bytes.is_empty() {
             bytes = match &mut self.stage {
-                Stage::Head if self.current.0.is_open.get() => return bytes.len(),
-                Stage::Head => self.take_head(bytes),
-                Stage::Body(left) => {
+                InboundStage::Head if self.current.0.is_open.get() => return bytes.len(),
+                InboundStage::Head => self.take_head(bytes),
+                InboundStage::Body(left) => {
                     let (body, rest) = bytes.split_at(bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
                     self.ready.extend_from_slice(body);
                     *left -= body.len() as u64;
                     if *left == 0 {
-                        self.stage = Stage::Head;
+                        self.stage = InboundStage::Head;
                     }
                     rest
                 }
-                Stage::Chunks(chunks) => {
+                InboundStage::Chunks(chunks) => {
                     let rest = chunks.pass(bytes, &mut self.ready);
                     if chunks.is_done() {
-                        self.stage = Stage::Head;
+                        self.stage = InboundStage::Head;
                     } else if chunks.is_broken() {
-                        self.stage = Stage::Over;
+                        self.stage = InboundStage::Over;
                     }
                     rest
                 }
-                Stage::Other => {
+                InboundStage::Other => {
                     self.ready.extend_from_slice(bytes);
                     return 0;
                 }
-                Stage::Over => return 0,
+                InboundStage::Over => return 0,
             };
         }
         0
@@ -313,14 +313,14 @@ impl Inbound {
             (false, false) => "",
         });
         self.stage = match head.length {
-            Length::Bytes(0) => Stage::Head,
+            Length::Bytes(0) => InboundStage::Head,
             Length::Bytes(length) => {
                 short.push_str(&format!("content-length: {length}\r\n"));
-                Stage::Body(length)
+                InboundStage::Body(length)
             }
             Length::Chunks => {
                 short.push_str("transfer-encoding: chunked\r\n");
-                Stage::Chunks(Chunked::default())
+                InboundStage::Chunks(Chunked::default())
             }
         };
         short.push_str(if head.expects { "expect: 100-continue\r\n\r\n" } else { "\r\n" });
@@ -332,7 +332,7 @@ impl Inbound {
     fn refuse(&mut self, refusal: Refusal) {
         self.ready.extend_from_slice(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
         self.current.set(Question::Refused(refusal));
-        (self.head, self.large, self.stage, self.is_cut) = (Vec::new(), None, Stage::Over, true);
+        (self.head, self.large, self.stage, self.is_cut) = (Vec::new(), None, InboundStage::Over, true);
     }
 }
 

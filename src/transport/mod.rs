@@ -17,6 +17,6 @@ pub use batching_stream::BatchingStream;
 pub use client_side::{ClientSide, RawBytes};
 pub use connection_id::ConnectionId;
 pub use connections::Connections;
-pub use head::Target;
+pub use head::RawTarget;
 pub use outlet::{Outlet, Wait};
 pub use server::{start, stop};

@@ -24,7 +24,7 @@ pub(super) fn restore(request: &mut Request) -> Option<HttpResponse> {
         return Some(refused(TOO_LARGE));
     }
     let is_general = request.method() == Method::OPTIONS
-        && match request.extensions().get::<Arc<super::Target>>() {
+        && match request.extensions().get::<Arc<super::RawTarget>>() {
             Some(target) => target.path == "*",
             None => request.path() == "*",
         };

@@ -11,12 +11,12 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
 
-struct Call {
+struct WakeUp {
     watch: AtomicWaker,
     is_due: AtomicBool,
 }
 
-impl Wake for Call {
+impl Wake for WakeUp {
     fn wake(self: Arc<Self>) {
         self.is_due.store(true, Ordering::Release);
         self.watch.wake();
@@ -25,29 +25,29 @@ impl Wake for Call {
 
 /// Remembers whether one of a watch's rare sources has woken it.
 pub struct Reminder {
-    call: Arc<Call>,
+    wake_up: Arc<WakeUp>,
     waker: Waker,
 }
 
 impl Reminder {
     /// Creates a reminder whose sources were not polled yet.
     pub fn new() -> Self {
-        let call = Arc::new(Call { watch: AtomicWaker::new(), is_due: AtomicBool::new(true) });
-        Self { waker: Arc::clone(&call).into(), call }
+        let wake_up = Arc::new(WakeUp { watch: AtomicWaker::new(), is_due: AtomicBool::new(true) });
+        Self { waker: Arc::clone(&wake_up).into(), wake_up }
     }
 
     /// Makes the next poll ask the sources again.
     pub fn renew(&self) {
-        self.call.is_due.store(true, Ordering::Release);
+        self.wake_up.is_due.store(true, Ordering::Release);
     }
 
     /// Polls the sources, unless they were pending and none has woken this reminder since.
     pub fn poll(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<()>) -> Poll<()> {
-        self.call.watch.register(cx.waker());
-        if !self.call.is_due.load(Ordering::Acquire) {
+        self.wake_up.watch.register(cx.waker());
+        if !self.wake_up.is_due.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.call.is_due.swap(false, Ordering::AcqRel);
+        self.wake_up.is_due.swap(false, Ordering::AcqRel);
         let polled = poll(&mut Context::from_waker(&self.waker));
         if polled.is_ready() {
             self.renew();
@@ -92,16 +92,16 @@ mod tests {
     fn the_task_that_polled_last_is_woken() {
         let reminder = Reminder::new();
         let mut last = None;
-        let wakers: [Arc<Call>; 2] = std::array::from_fn(|_| Arc::clone(&Reminder::new().call));
-        for call in &wakers {
-            call.is_due.store(false, Ordering::Relaxed);
-            let waker = Arc::clone(call).into();
+        let wakers: [Arc<WakeUp>; 2] = std::array::from_fn(|_| Arc::clone(&Reminder::new().wake_up));
+        for wake_up in &wakers {
+            wake_up.is_due.store(false, Ordering::Relaxed);
+            let waker = Arc::clone(wake_up).into();
             let _ = reminder.poll(&mut Context::from_waker(&waker), |cx| {
                 last = Some(cx.waker().clone());
                 Poll::Pending
             });
         }
         last.unwrap().wake();
-        assert_eq!(wakers.map(|call| call.is_due.load(Ordering::Relaxed)), [false, true]);
+        assert_eq!(wakers.map(|wake_up| wake_up.is_due.load(Ordering::Relaxed)), [false, true]);
     }
 }

@@ -25,7 +25,7 @@ use crate::turn::Turn;
 use crate::unsent::{Pieces, UnsentBytes};
 
 /// The phase of a stream.
-enum Phase {
+enum StreamPhase {
     /// The existing objects are being sent.
     Objects(Box<OneByOne>),
     /// Changes are followed.
@@ -43,7 +43,7 @@ pub struct Stream {
     /// Changes that will be sent once a webhook has converted their objects.
     held: Vec<Arc<Change>>,
     converting: Option<LocalBoxFuture<'static, ApiResult<()>>>,
-    phase: Phase,
+    phase: StreamPhase,
     failure: Option<ApiError>,
     bookmarks: bool,
     /// Whether a bookmark must mark the end of the initial events.
@@ -81,18 +81,18 @@ impl Stream {
         let phase = match start {
             Start::Objects(page) => {
                 tell_end = listing.bookmarks;
-                Phase::Objects(Box::new(OneByOne::of(page)))
+                StreamPhase::Objects(Box::new(OneByOne::of(page)))
             }
             Start::After(after) => match table.subscribe(interest.clone(), after) {
-                Ok(subscription) => Phase::Following(subscription),
+                Ok(subscription) => StreamPhase::Following(subscription),
                 Err(compacted) => {
                     failure = Some(lost(after, compacted));
-                    Phase::Ended
+                    StreamPhase::Ended
                 }
             },
             Start::Failed(error) => {
                 failure = Some(error);
-                Phase::Ended
+                StreamPhase::Ended
             }
         };
         let now = Instant::now();
@@ -146,12 +146,12 @@ impl Stream {
                 continue;
             }
             match &self.phase {
-                Phase::Ended => break,
-                Phase::Objects(_) => ready!(self.poll_objects(cx, out))?,
-                Phase::Following(_) => {
+                StreamPhase::Ended => break,
+                StreamPhase::Objects(_) => ready!(self.poll_objects(cx, out))?,
+                StreamPhase::Following(_) => {
                     ready!(self.poll_wake(cx));
                     if !self.follow(out)? {
-                        self.phase = Phase::Ended;
+                        self.phase = StreamPhase::Ended;
                     }
                 }
             }
@@ -162,7 +162,7 @@ impl Stream {
     /// Sends existing objects. After the last one, begins to follow changes. Is pending when a turn is over before
     /// there is anything to send.
     fn poll_objects(&mut self, cx: &mut Context<'_>, out: &mut Pieces) -> Poll<ApiResult<()>> {
-        let Phase::Objects(objects) = &mut self.phase else { return Poll::Ready(Ok(())) };
+        let StreamPhase::Objects(objects) = &mut self.phase else { return Poll::Ready(Ok(())) };
         let most = UnsentBytes::portion(limits::WATCH_WRITE_BYTES);
         while out.len() < most {
             let next = match objects.poll_next(cx, &mut self.turn) {
@@ -176,7 +176,7 @@ impl Stream {
             }
             let revision = objects.page.revision;
             let subscription = self.table.subscribe(self.interest.clone(), revision);
-            self.phase = Phase::Following(subscription.map_err(|error| lost(revision, error))?);
+            self.phase = StreamPhase::Following(subscription.map_err(|error| lost(revision, error))?);
             if self.tell_end {
                 self.encoder.bookmark(revision, true, out)?;
             }
@@ -187,7 +187,7 @@ impl Stream {
 
     /// Is ready when there is a change, a bookmark is due, or the stream ends.
     fn poll_wake(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Phase::Following(subscription) = &mut self.phase else { return Poll::Ready(()) };
+        let StreamPhase::Following(subscription) = &mut self.phase else { return Poll::Ready(()) };
         if self.waker.poll(cx, |cx| subscription.poll_changed(cx)).is_ready() {
             return Poll::Ready(());
         }
@@ -198,14 +198,14 @@ impl Stream {
             if is_over { Poll::Ready(()) } else { alarm.poll(cx) }
         });
         if is_over {
-            self.phase = Phase::Ended;
+            self.phase = StreamPhase::Ended;
         }
         reminded
     }
 
     /// Sends changes. Returns false when the watch is over.
     fn follow(&mut self, out: &mut Pieces) -> ApiResult<bool> {
-        let Phase::Following(subscription) = &mut self.phase else { return Ok(false) };
+        let StreamPhase::Following(subscription) = &mut self.phase else { return Ok(false) };
         let now = Instant::now();
         if now >= self.ends || self.end.has_come() {
             return Ok(false);
@@ -278,7 +278,7 @@ impl futures_util::Stream for Stream {
         let polled = watch.poll_events(cx, &mut out);
         if let Err(error) = ready!(polled) {
             watch.encoder.error(&error, &mut out);
-            watch.phase = Phase::Ended;
+            watch.phase = StreamPhase::Ended;
         } else if watch.encoder.asks_for_lists() {
             // An event holds one object and cannot have a list form, so the watch ends once there is an event.
             out.clear();

@@ -7,7 +7,7 @@ use crate::limits;
 
 /// The next action about a thread.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ThreadAction {
     /// Nothing.
     Fine,
     /// Ask the thread to answer with this number.
@@ -32,27 +32,27 @@ pub struct ThreadState {
 impl ThreadState {
     /// Checks a thread by its last answer and its present work. `paused` means that the whole machine may have stopped
     /// meanwhile.
-    pub fn look(&mut self, now: Duration, paused: bool, answered: u64, work: Work) -> Verdict {
+    pub fn look(&mut self, now: Duration, paused: bool, answered: u64, work: Work) -> ThreadAction {
         let is_busy = std::mem::replace(&mut self.work, work) != work || work != Work::default();
         if answered == self.asked {
             self.is_reported = false;
             self.same += 1;
             // Idle threads are rarely woken for an answer.
             if !is_busy && self.same < limits::WATCHDOG_IDLE_LOOKS {
-                return Verdict::Fine;
+                return ThreadAction::Fine;
             }
             (self.asked, self.since, self.same) = (self.asked + 1, now, 0);
-            return Verdict::Ask(self.asked);
+            return ThreadAction::Ask(self.asked);
         }
         if paused {
             self.since = now;
         }
         let waited = now.saturating_sub(self.since);
         if self.is_reported || waited < limits::STALL {
-            return Verdict::Fine;
+            return ThreadAction::Fine;
         }
         self.is_reported = true;
-        Verdict::Stalled(waited)
+        ThreadAction::Stalled(waited)
     }
 }
 
@@ -104,9 +104,9 @@ mod tests {
                     self.answered = self.asked;
                 }
                 match self.judge.look(self.now, paused, self.answered, work) {
-                    Verdict::Fine => {}
-                    Verdict::Ask(number) => (self.asked, asked) = (number, asked + 1),
-                    Verdict::Stalled(since) => self.stalls.push(since.as_millis()),
+                    ThreadAction::Fine => {}
+                    ThreadAction::Ask(number) => (self.asked, asked) = (number, asked + 1),
+                    ThreadAction::Stalled(since) => self.stalls.push(since.as_millis()),
                 }
             }
             asked

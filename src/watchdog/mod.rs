@@ -17,7 +17,7 @@ use futures_util::task::AtomicWaker;
 use metrics::Counter;
 use parking_lot::Mutex;
 
-use self::judge::{LogLimiter, ThreadState, Verdict};
+use self::judge::{LogLimiter, ThreadAction, ThreadState};
 pub use self::work::{Stage, Work};
 use crate::limits;
 use crate::metrics::Metrics;
@@ -148,12 +148,12 @@ fn watch(threads: &Weak<Threads>, counters: &[(&str, Counter)], describe: &dyn F
         for (thread, judge) in threads.0.lock().iter_mut() {
             let work = Work::of_bits(thread.work.load(Ordering::Relaxed));
             match judge.look(now, paused, thread.answered.load(Ordering::Acquire), work) {
-                Verdict::Fine => {}
-                Verdict::Ask(number) => {
+                ThreadAction::Fine => {}
+                ThreadAction::Ask(number) => {
                     thread.asked.store(number, Ordering::Release);
                     thread.task.wake();
                 }
-                Verdict::Stalled(since) => {
+                ThreadAction::Stalled(since) => {
                     let counter = counters.iter().find(|(kind, _)| *kind == thread.kind);
                     counter.iter().for_each(|(_, counter)| counter.increment(1));
                     if let Some(others) = limiter.admit(now) {

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 /// The digest of a question.
-pub type Key = [u8; SHA256_OUTPUT_LEN];
+pub type QuestionDigest = [u8; SHA256_OUTPUT_LEN];
 
 /// Returns the key of a question, given as bytes.
-pub fn key(question: &[u8]) -> Key {
+pub fn key(question: &[u8]) -> QuestionDigest {
     let mut key = [0; SHA256_OUTPUT_LEN];
     key.copy_from_slice(digest(&SHA256, question).as_ref());
     key
@@ -26,9 +26,9 @@ pub struct Answers<V> {
 #[derive(Debug)]
 struct Kept<V> {
     /// The answers, when they end, and the number under which `by_age` has them.
-    by_key: HashMap<Key, (V, Instant, u64)>,
+    by_key: HashMap<QuestionDigest, (V, Instant, u64)>,
     /// The keys in the order in which their answers came. Those of answers that were replaced have another number.
-    by_age: VecDeque<(Key, u64)>,
+    by_age: VecDeque<(QuestionDigest, u64)>,
     next: u64,
 }
 
@@ -40,13 +40,13 @@ impl<V: Clone> Answers<V> {
     }
 
     /// Returns the answer to a question. Returns `None` if there is none, or its time is over.
-    pub fn get(&self, key: &Key, now: Instant) -> Option<V> {
+    pub fn get(&self, key: &QuestionDigest, now: Instant) -> Option<V> {
         let kept = self.kept.lock();
         kept.by_key.get(key).filter(|(_, ends, _)| now <= *ends).map(|(value, ..)| value.clone())
     }
 
     /// Keeps an answer for a time. If that is zero, does nothing.
-    pub fn keep(&self, key: Key, value: V, now: Instant, ttl: Duration) {
+    pub fn keep(&self, key: QuestionDigest, value: V, now: Instant, ttl: Duration) {
         if ttl.is_zero() {
             return;
         }

@@ -27,7 +27,7 @@ const PLAIN_PORT: u16 = 80;
 /// The address of a webhook, and the certificates to trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {
-    place: Place,
+    destination: HookDestination,
     /// The path as requests have it.
     path: String,
     trust: Trust,
@@ -41,7 +41,7 @@ pub struct Hook {
 const ADMISSION_AGENT: &str = "kube-apiserver-admission";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum HookDestination {
     Service {
         namespace: String,
         name: String,
@@ -87,29 +87,30 @@ impl Hook {
             let (namespace, name) = (service.str_at(&["namespace"]).into(), service.str_at(&["name"]).into());
             let port = service.int_at(&["port"]).and_then(|port| u16::try_from(port).ok()).unwrap_or(PORT);
             let path = clean(service.str_at(&["path"]));
-            return Self::new(Place::Service { namespace, name, port }, path, trust);
+            return Self::new(HookDestination::Service { namespace, name, port }, path, trust);
         }
         let text = config.str_at(&["url"]);
         match Url::parse(text) {
             Ok(url) if !text.is_empty() => Self::of_url(&url, trust),
             Ok(_) => {
                 let why = "webhook configuration must have either service or URL".to_owned();
-                Self::new(Place::Nowhere(why), String::new(), trust)
+                Self::new(HookDestination::Nowhere(why), String::new(), trust)
             }
-            Err(error) => Self::new(Place::Nowhere(format!("Unparsable URL: {error}")), String::new(), trust),
+            Err(error) => Self::new(HookDestination::Nowhere(format!("Unparsable URL: {error}")), String::new(), trust),
         }
     }
 
-    const fn new(place: Place, path: String, trust: Trust) -> Self {
-        Self { place, path, trust, server_name: None, agent: ADMISSION_AGENT }
+    const fn new(destination: HookDestination, path: String, trust: Trust) -> Self {
+        Self { destination, path, trust, server_name: None, agent: ADMISSION_AGENT }
     }
 
     fn of_url(url: &Url, trust: Trust) -> Self {
         let of_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let plain = url.scheme == "http";
         let port = of_text(url.port()).parse().unwrap_or(if plain { PLAIN_PORT } else { PORT });
-        let place = Place::Host { authority: of_text(&url.host), host: of_text(url.hostname()), port, plain };
-        Self::new(place, clean(&of_text(&url.path)), trust)
+        let destination =
+            HookDestination::Host { authority: of_text(&url.host), host: of_text(url.hostname()), port, plain };
+        Self::new(destination, clean(&of_text(&url.path)), trust)
     }
 
     /// Returns the webhook that a kubeconfig names: its URL, the certificates to trust, the name for which its
@@ -120,10 +121,10 @@ impl Hook {
 
     /// Returns the URL for error messages.
     fn url(&self, timeout: Duration) -> String {
-        let authority = match &self.place {
-            Place::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
-            Place::Host { authority, .. } => authority.clone(),
-            Place::Nowhere(_) => String::new(),
+        let authority = match &self.destination {
+            HookDestination::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
+            HookDestination::Host { authority, .. } => authority.clone(),
+            HookDestination::Nowhere(_) => String::new(),
         };
         let scheme = if self.is_plain() { "http" } else { "https" };
         format!("{scheme}://{authority}{}?timeout={}s", self.path, timeout.as_secs_f64().ceil())
@@ -131,7 +132,7 @@ impl Hook {
 
     /// Returns whether there is no TLS.
     pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.place, Place::Host { plain: true, .. })
+        matches!(self.destination, HookDestination::Host { plain: true, .. })
     }
 
     /// Returns the server to connect with. `resolve` takes the namespace, name and port of a Service, and returns a
@@ -140,19 +141,19 @@ impl Hook {
     /// # Errors
     /// The Service has no address. The text is that of the reference.
     pub fn peer(&self, resolve: impl FnOnce(&str, &str, u16) -> Result<(String, u16), String>) -> Result<Peer, String> {
-        let (host, port, server_name, http2) = match &self.place {
-            Place::Service { namespace, name, port } => {
+        let (host, port, server_name, http2) = match &self.destination {
+            HookDestination::Service { namespace, name, port } => {
                 let (host, port) = resolve(namespace, name, *port)?;
                 (host, port, format!("{name}.{namespace}.svc"), false)
             }
             // As upstream: a URL may name several servers, and one shared connection would reach only one of them.
-            Place::Host { host, port, .. } => (host.clone(), *port, host.clone(), is_local(host)),
-            Place::Nowhere(why) => return Err(why.clone()),
+            HookDestination::Host { host, port, .. } => (host.clone(), *port, host.clone(), is_local(host)),
+            HookDestination::Nowhere(why) => return Err(why.clone()),
         };
         let server_name = self.server_name.clone().unwrap_or(server_name);
         let secure = Secure { server_name, trust: self.trust.clone(), identity: None, http2 };
-        let network = match self.place {
-            Place::Service { .. } => Network::Cluster,
+        let network = match self.destination {
+            HookDestination::Service { .. } => Network::Cluster,
             _ => Network::ControlPlane,
         };
         Ok(Peer { host, port, network, guarded: false, secure: (!self.is_plain()).then_some(secure) })
@@ -160,13 +161,13 @@ impl Hook {
 
     /// Returns host and port, by which [`super::Users`] finds the user for the webhook. `None` if it has no address.
     pub fn target(&self) -> Option<String> {
-        match &self.place {
-            Place::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
-            Place::Host { authority, .. } if has_port(authority) => Some(authority.clone()),
+        match &self.destination {
+            HookDestination::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
+            HookDestination::Host { authority, .. } if has_port(authority) => Some(authority.clone()),
             // Go joins host and port like this: an authority in brackets gets a second pair.
-            Place::Host { authority, .. } if authority.contains(':') => Some(format!("[{authority}]:{PORT}")),
-            Place::Host { authority, .. } => Some(format!("{authority}:{PORT}")),
-            Place::Nowhere(_) => None,
+            HookDestination::Host { authority, .. } if authority.contains(':') => Some(format!("[{authority}]:{PORT}")),
+            HookDestination::Host { authority, .. } => Some(format!("{authority}:{PORT}")),
+            HookDestination::Nowhere(_) => None,
         }
     }
 

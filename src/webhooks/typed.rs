@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 /// A member of a Go struct, with its type.
-pub struct Member {
+pub struct TypedMember {
     /// The member names on the way from the document to the member.
     pub path: &'static [&'static str],
     /// The name of the struct.
@@ -31,7 +31,7 @@ pub const fn kind(value: &Value) -> &'static str {
 ///
 /// # Errors
 /// Go's message for the first member of another type.
-pub fn check(document: &Value, members: &[Member]) -> Result<(), String> {
+pub fn check(document: &Value, members: &[TypedMember]) -> Result<(), String> {
     for member in members {
         let (last, above) = member.path.split_last().map_or(("", &[][..]), |(last, above)| (*last, above));
         let names = if matches!(last, "[]" | "{}") { above } else { member.path };

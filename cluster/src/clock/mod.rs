@@ -186,7 +186,7 @@ impl HybridClock {
 
     /// Waits until a member has promised that it assigns no revision up to this one, or need not promise it any more.
     pub(crate) async fn wait_promised(&self, member: u64, revision: Revision) {
-        let _waiting = Waiting::begin(&self.0.waiting);
+        let _waiting = WaitingTask::begin(&self.0.waiting);
         loop {
             let arrived = self.0.promise_arrived.notified();
             tokio::pin!(arrived);
@@ -236,16 +236,16 @@ impl Default for HybridClock {
 }
 
 /// Counts a waiting task until it is dropped.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingTask<'a>(&'a AtomicUsize);
 
-impl Waiting<'_> {
-    fn begin(count: &AtomicUsize) -> Waiting<'_> {
+impl WaitingTask<'_> {
+    fn begin(count: &AtomicUsize) -> WaitingTask<'_> {
         count.fetch_add(1, Ordering::AcqRel);
-        Waiting(count)
+        WaitingTask(count)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingTask<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

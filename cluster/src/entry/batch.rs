@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ShardId, Step};
+use super::{ShardId, ShardStep};
 use crate::object::WriteId;
 use crate::shard_map::{Epoch, MAP_TABLE};
 use crate::{Expectation, Key, Object, Revision, TableId};
@@ -74,7 +74,7 @@ impl std::fmt::Display for Batch {
 pub(crate) struct Batch {
     commands: Arc<[Command]>,
     close: Option<Revision>,
-    step: Option<Arc<Step>>,
+    step: Option<Arc<ShardStep>>,
 }
 
 impl Batch {
@@ -83,12 +83,12 @@ impl Batch {
     }
 
     /// Returns a batch that was read back from the log.
-    pub(crate) fn restored(commands: Vec<Command>, close: Option<Revision>, step: Option<Step>) -> Batch {
+    pub(crate) fn restored(commands: Vec<Command>, close: Option<Revision>, step: Option<ShardStep>) -> Batch {
         Batch { commands: commands.into(), close, step: step.map(Arc::new) }
     }
 
     /// Returns a batch with a step of a shard, which also closes the group up to a revision if one is given.
-    pub(crate) fn stepping(step: Step, close: Option<Revision>) -> Batch {
+    pub(crate) fn stepping(step: ShardStep, close: Option<Revision>) -> Batch {
         Batch { close, step: Some(Arc::new(step)), ..Batch::default() }
     }
 
@@ -117,7 +117,7 @@ impl Batch {
         self.close
     }
 
-    pub(crate) fn step(&self) -> Option<&Arc<Step>> {
+    pub(crate) fn step(&self) -> Option<&Arc<ShardStep>> {
         self.step.as_ref()
     }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::Tables;
 use super::closed_times::ClosedTimes;
 use crate::clock::GroupClock;
-use crate::entry::{Batch, ShardId, Step};
+use crate::entry::{Batch, ShardId, ShardStep};
 use crate::limits::SHARED_ENCODING_AGE;
 use crate::shard_map::takes_writes;
 use crate::table::Extent;
@@ -139,7 +139,7 @@ impl Applier {
     }
 
     /// Makes a shard take a step.
-    async fn take(&mut self, step: Arc<Step>, close: Option<Revision>) -> Result<(), ShardEnded> {
+    async fn take(&mut self, step: Arc<ShardStep>, close: Option<Revision>) -> Result<(), ShardEnded> {
         let ShardHandle { table, shard, actor, .. } = self.handle(&step.shard);
         let divisions = table.divisions();
         let before = divisions.iter().take_while(|division| division.epoch() < step.shard.epoch).last().cloned();

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::applier::Outcomes;
 use super::{Sequencer, WaitingWrite};
 use crate::clock::{Close, GroupClock};
-use crate::entry::{Action, Batch, Command, Operation, Step};
+use crate::entry::{Action, Batch, Command, Operation, ShardStep};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, BATCHES_IN_FLIGHT_MAX, GROUP_CLOSES_MAX, GROUP_WRITES_MAX};
 use crate::object::WriteId;
 use crate::shard_map::Epoch;
@@ -226,7 +226,7 @@ impl<L: Log> Handler<Propose> for Proposer<L> {
 
 /// Asks for a step of a shard of the group to be proposed.
 pub(crate) struct Advance {
-    pub(crate) step: Step,
+    pub(crate) step: ShardStep,
     /// Answered once the step has been applied here, whether it had an effect or not.
     pub(crate) reply: oneshot::Sender<Result<(), WriteError>>,
 }

@@ -21,13 +21,13 @@ pub(super) struct ConnectedMembers {
 
 #[derive(Default)]
 struct Members {
-    members: BTreeMap<u64, Member>,
+    members: BTreeMap<u64, ConnectedMember>,
     /// The number of connections that have come up or ended, which numbers new ones.
     connections: u64,
 }
 
 #[derive(Default)]
-struct Member {
+struct ConnectedMember {
     connections: usize,
     /// The process of the member at the other end of the last connection.
     life: u64,
@@ -133,7 +133,7 @@ impl ConnectedMembers {
         }
     }
 
-    fn change(&self, member: u64, change: impl FnOnce(&mut Member, u64)) -> u64 {
+    fn change(&self, member: u64, change: impl FnOnce(&mut ConnectedMember, u64)) -> u64 {
         if member == 0 {
             return 0; // a replica that has no id yet
         }

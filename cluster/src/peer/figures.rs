@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::oneshot;
 
 use super::test_net::{Authority, ECHO, Replica, ZEROS};
-use super::{Hello, Lane, Peers, Reply, Service, Target, TlsNetwork, Transport, TransportOptions};
+use super::{Callee, Hello, Lane, Peers, Reply, Service, TlsNetwork, Transport, TransportOptions};
 use crate::clock::HybridClock;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -80,7 +80,7 @@ fn figures_of_calls() {
     let remote = Remote::start(authority.issue(""));
     actix::System::new().block_on(async {
         let caller = Replica::start(authority.issue("m1"), 1);
-        let to = Target { address: remote.address.clone(), member: Some(2) };
+        let to = Callee { address: remote.address.clone(), member: Some(2) };
         for (what, method, bytes, depth, calls) in [
             ("warm", ECHO, 100, 1, 2_000),
             ("sequential, 100 bytes", ECHO, 100, 1, 20_000),

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::connected_members::ControlConnection;
 use super::connection::Connection;
 use super::frame::FrameKind;
-use super::session::{Call, Caller, Session};
+use super::session::{Caller, QueuedCall, Session};
 use super::timing::Timing;
 use super::transport::Shared;
 use super::wire::Connected;
@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// Sends a ping over the connection, which does not count as use of the link. `None` when there is no connection.
-    fn probe(&self) -> Option<Call> {
+    fn probe(&self) -> Option<QueuedCall> {
         let session = self.state.lock().session.clone().ok().filter(|session| session.peer().is_some())?;
         session.begin(None, FrameKind::Ping, 0, Bytes::new()).ok()
     }
@@ -109,7 +109,7 @@ impl Lanes {
         }
     }
 
-    fn probe_control(&self) -> Option<Call> {
+    fn probe_control(&self) -> Option<QueuedCall> {
         self.shared.known_link(&self.address, Lane::Control)?.probe()
     }
 

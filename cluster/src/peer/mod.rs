@@ -57,7 +57,7 @@ pub(crate) enum Lane {
 
 /// The replica to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct Callee {
     /// Its address, `HOST:PORT`. A name is resolved again for each connection.
     pub(crate) address: String,
     /// The id of the member that must answer; a call to another one fails. `None` accepts any member.
@@ -134,7 +134,7 @@ pub(crate) trait Peers: Send + Sync {
     /// See [`PeerError`].
     fn call(
         &self,
-        to: &Target,
+        to: &Callee,
         lane: Lane,
         method: u32,
         payload: Bytes,
@@ -230,10 +230,10 @@ pub(crate) trait Service: Send + Sync {
 pub(crate) struct Refusal(pub(crate) String);
 
 /// Sends the answer to a request. If it is dropped without one, the request is refused.
-pub(crate) struct Reply(Option<Answer>);
+pub(crate) struct Reply(Option<AnswerTaker>);
 
 /// The function that an answer is passed to.
-type Answer = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
+type AnswerTaker = Box<dyn FnOnce(Result<Bytes, Refusal>) + Send>;
 
 impl Reply {
     /// Returns a reply that passes the answer to a function. The function is called exactly once.

@@ -19,12 +19,12 @@ pub(super) struct Outgoing {
 /// A queue of frames from any thread to the task of the connection.
 #[derive(Default)]
 pub(super) struct Outbox {
-    queue: Mutex<Queue>,
+    queue: Mutex<FrameQueue>,
     waker: AtomicWaker,
 }
 
 #[derive(Default)]
-struct Queue {
+struct FrameQueue {
     frames: VecDeque<Outgoing>,
     bytes: usize,
     /// Whether the task will look at the queue without being woken.

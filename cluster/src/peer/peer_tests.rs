@@ -3,8 +3,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::future::join_all;
 
-use super::test_net::{Authority, DROP, ECHO, HOLD, Network, Proxy, REFUSE, Replica, ZEROS, until};
-use super::{Hello, Lane, PeerError, Peers, Target};
+use super::test_net::{Authority, DROP, ECHO, HOLD, Proxy, ProxyBehavior, REFUSE, Replica, ZEROS, until};
+use super::{Callee, Hello, Lane, PeerError, Peers};
 use crate::limits::{
     PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_CONNECTIONS_MAX, PEER_DEAD_AFTER, PEER_FRAME_BYTES_MAX,
     PEER_HANDSHAKE_TIMEOUT, PEER_INTERRUPTION_MIN,
@@ -12,8 +12,8 @@ use crate::limits::{
 
 const LONG: Duration = Duration::from_secs(10);
 
-fn anyone(address: impl Into<String>) -> Target {
-    Target { address: address.into(), member: None }
+fn anyone(address: impl Into<String>) -> Callee {
+    Callee { address: address.into(), member: None }
 }
 
 fn pair() -> (Replica, Replica) {
@@ -24,7 +24,7 @@ fn pair() -> (Replica, Replica) {
 #[tokio::test]
 async fn calls_arrive_in_order_and_get_their_own_answers() {
     let (a, b) = pair();
-    let to = Target { address: b.address(), member: Some(2) };
+    let to = Callee { address: b.address(), member: Some(2) };
     let text = |number: u32| Bytes::from(number.to_string());
     let call = |number| a.transport.call(&to, Lane::Bulk, HOLD, text(number), LONG);
     let calls: Vec<_> = (0..1_000).map(call).collect();
@@ -75,7 +75,7 @@ async fn the_caller_learns_of_refusals_and_dropped_requests() {
 #[tokio::test]
 async fn a_call_for_another_member_is_not_sent() {
     let (a, b) = pair();
-    let to = Target { address: b.address(), member: Some(3) };
+    let to = Callee { address: b.address(), member: Some(3) };
     for _ in 0..3 {
         let answer = a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await;
         assert_eq!(answer, Err(PeerError::Identity { found: 2 }));
@@ -174,7 +174,7 @@ async fn a_cut_connection_fails_calls_at_once_and_is_made_again() {
     let held = a.transport.call(&to, Lane::Bulk, HOLD, Bytes::new(), LONG);
     let cut = async {
         until("it is held", || b.service.held() == 1).await;
-        proxy.network.send_replace(Network::Cut);
+        proxy.network.send_replace(ProxyBehavior::Cut);
         Instant::now()
     };
     let (answer, since) = tokio::join!(held, cut);
@@ -183,7 +183,7 @@ async fn a_cut_connection_fails_calls_at_once_and_is_made_again() {
     let answer = a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await;
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
 
-    proxy.network.send_replace(Network::Up);
+    proxy.network.send_replace(ProxyBehavior::Up);
     let since = Instant::now();
     while a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await.is_err() {
         assert!(since.elapsed() < 12 * LONG, "connected again");
@@ -204,7 +204,7 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
     tokio::time::sleep(beats).await;
     assert!(a.transport.is_reachable(2) && b.transport.is_reachable(1), "an idle connection stays");
 
-    proxy.network.send_replace(Network::Frozen);
+    proxy.network.send_replace(ProxyBehavior::Frozen);
     let since = Instant::now();
     let call = |lane| a.transport.call(&to, lane, ECHO, Bytes::new(), LONG);
     let answers = join_all([Lane::Control, Lane::Bulk, Lane::Snapshot].map(call)).await;
@@ -216,13 +216,13 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
     assert!(!a.transport.is_reachable(2), "it is not reachable");
     until("the other side notices, too", || !b.transport.is_reachable(1)).await;
 
-    proxy.network.send_replace(Network::Up);
+    proxy.network.send_replace(ProxyBehavior::Up);
     until("it is reachable again without being called", || a.transport.is_reachable(2)).await;
 }
 
 /// Lets nothing pass for so long that it may have been an interruption, and then what `after` says.
-async fn interrupt(proxy: &Proxy, after: Network) -> Instant {
-    proxy.network.send_replace(Network::Frozen);
+async fn interrupt(proxy: &Proxy, after: ProxyBehavior) -> Instant {
+    proxy.network.send_replace(ProxyBehavior::Frozen);
     tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await;
     proxy.network.send_replace(after);
     Instant::now()
@@ -242,7 +242,7 @@ async fn calls_stuck_after_an_interruption_do_not_wait_for_tcp() {
     );
     until("both are held", || b.service.held() == 2).await;
     let stuck = async { (stuck.await, Instant::now()) };
-    let ((answer, ended), since) = tokio::join!(stuck, interrupt(&proxy, Network::Stuck(1)));
+    let ((answer, ended), since) = tokio::join!(stuck, interrupt(&proxy, ProxyBehavior::Stuck(1)));
     assert!(matches!(answer, Err(PeerError::Unreachable(_))), "{answer:?}");
     assert!(since <= ended && ended < since + PEER_DEAD_AFTER, "{:?}", ended.checked_duration_since(since));
     while a.transport.call(&to, Lane::Bulk, ECHO, Bytes::new(), LONG).await.is_err() {
@@ -262,7 +262,7 @@ async fn long_calls_survive_an_interruption_of_the_link() {
     let calls = [Lane::Bulk, Lane::Snapshot].map(|lane| a.transport.call(&to, lane, HOLD, Bytes::new(), LONG));
     let held = async {
         until("both are held", || b.service.held() == 2).await;
-        interrupt(&proxy, Network::Up).await;
+        interrupt(&proxy, ProxyBehavior::Up).await;
         tokio::time::sleep(PEER_DEAD_AFTER).await;
         assert_eq!(b.service.release(), 2);
     };

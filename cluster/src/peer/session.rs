@@ -22,7 +22,7 @@ use crate::limits::{
     PEER_BYTES_PER_SECOND_MIN, PEER_CALL_BYTES_MAX, PEER_CALLS_MAX, PEER_IDENTITY_AGE, PEER_PINGS_MAX,
 };
 
-type Answer = Result<Bytes, PeerError>;
+type CallResult = Result<Bytes, PeerError>;
 
 /// The calls of one connection.
 #[derive(Default)]
@@ -33,15 +33,15 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct Calls {
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingCall>,
     bytes: usize,
     last_id: u64,
     peer: Option<Hello>,
     ended: Option<PeerError>,
 }
 
-struct Waiting {
-    answer: oneshot::Sender<Answer>,
+struct WaitingCall {
+    answer: oneshot::Sender<CallResult>,
     bytes: usize,
 }
 
@@ -53,7 +53,7 @@ impl Session {
         kind: FrameKind,
         method: u32,
         payload: Bytes,
-    ) -> Result<Call, PeerError> {
+    ) -> Result<QueuedCall, PeerError> {
         let (answer, result) = oneshot::channel();
         let bytes = payload.len();
         // A ping that checks whether the connection is stuck must be queued even if the connection is stuck and its
@@ -70,10 +70,10 @@ impl Session {
             calls.bytes += bytes;
             calls.last_id += 1;
             let id = calls.last_id;
-            calls.waiting.insert(id, Waiting { answer, bytes });
+            calls.waiting.insert(id, WaitingCall { answer, bytes });
             (id, calls.bytes)
         };
-        let call = Call { session: Arc::clone(self), id, result, ahead };
+        let call = QueuedCall { session: Arc::clone(self), id, result, ahead };
         let frame = Frame { id, method, payload, ..plain(kind) };
         match self.outbox.push_within(Outgoing { frame, member }, calls_max, PEER_CALL_BYTES_MAX) {
             Ok(()) => Ok(call),
@@ -104,13 +104,13 @@ impl Session {
         }
     }
 
-    fn finish(&self, id: u64, answer: Answer) {
+    fn finish(&self, id: u64, answer: CallResult) {
         if let Some(call) = self.remove(id) {
             let _ = call.answer.send(answer); // fails if the caller stopped waiting
         }
     }
 
-    fn remove(&self, id: u64) -> Option<Waiting> {
+    fn remove(&self, id: u64) -> Option<WaitingCall> {
         let mut calls = self.calls.lock();
         let call = calls.waiting.remove(&id)?;
         calls.bytes -= call.bytes;
@@ -119,17 +119,17 @@ impl Session {
 }
 
 /// A call that was queued. When it is dropped, its answer is ignored.
-pub(super) struct Call {
+pub(super) struct QueuedCall {
     pub(super) session: Arc<Session>,
     id: u64,
-    result: oneshot::Receiver<Answer>,
+    result: oneshot::Receiver<CallResult>,
     /// Bytes of the unanswered calls up to this one when it was queued.
     ahead: usize,
 }
 
-impl Call {
+impl QueuedCall {
     /// Waits for the answer until a time, extended by the time that sending the calls before it may take.
-    pub(super) async fn answer(mut self, until: Instant) -> Answer {
+    pub(super) async fn answer(mut self, until: Instant) -> CallResult {
         let sending = Duration::from_secs(1).mul_f64(self.ahead as f64 / PEER_BYTES_PER_SECOND_MIN as f64);
         match tokio::time::timeout_at(until + sending, &mut self.result).await {
             Ok(Ok(answer)) => answer,
@@ -139,7 +139,7 @@ impl Call {
     }
 }
 
-impl Drop for Call {
+impl Drop for QueuedCall {
     fn drop(&mut self) {
         drop(self.session.remove(self.id));
     }

@@ -146,7 +146,7 @@ impl Replica {
 
 /// What a proxy does with connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Network {
+pub(super) enum ProxyBehavior {
     Up,
     /// Nothing passes any more, and the ends do not notice.
     Frozen,
@@ -159,14 +159,14 @@ pub(super) enum Network {
 /// Forwards connections to an address.
 pub(super) struct Proxy {
     pub(super) address: String,
-    pub(super) network: watch::Sender<Network>,
+    pub(super) network: watch::Sender<ProxyBehavior>,
 }
 
 impl Proxy {
     pub(super) async fn start(to: String) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let (network, state) = watch::channel(Network::Up);
+        let (network, state) = watch::channel(ProxyBehavior::Up);
         tokio::spawn(async move {
             for number in 0.. {
                 let Ok((inward, _)) = listener.accept().await else { return };
@@ -177,7 +177,7 @@ impl Proxy {
     }
 }
 
-async fn pass(number: usize, inward: TcpStream, to: String, mut state: watch::Receiver<Network>) {
+async fn pass(number: usize, inward: TcpStream, to: String, mut state: watch::Receiver<ProxyBehavior>) {
     let Ok(outward) = TcpStream::connect(to).await else { return };
     let (mut near_in, mut near_out) = inward.into_split();
     let (mut far_in, mut far_out) = outward.into_split();
@@ -186,7 +186,7 @@ async fn pass(number: usize, inward: TcpStream, to: String, mut state: watch::Re
     tokio::select! {
         () = there => {}
         () = back => {}
-        _ = state.wait_for(|network| *network == Network::Cut) => {}
+        _ = state.wait_for(|network| *network == ProxyBehavior::Cut) => {}
     }
 }
 
@@ -194,11 +194,15 @@ async fn copy(
     number: usize,
     from: &mut tokio::net::tcp::OwnedReadHalf,
     to: &mut tokio::net::tcp::OwnedWriteHalf,
-    mut state: watch::Receiver<Network>,
+    mut state: watch::Receiver<ProxyBehavior>,
 ) {
     let mut buffer = vec![0; 64 << 10];
     while let Ok(count @ 1..) = tokio::io::AsyncReadExt::read(from, &mut buffer).await {
-        if state.wait_for(|network| ![Network::Frozen, Network::Stuck(number)].contains(network)).await.is_err() {
+        if state
+            .wait_for(|network| ![ProxyBehavior::Frozen, ProxyBehavior::Stuck(number)].contains(network))
+            .await
+            .is_err()
+        {
             return;
         }
         if to.write_all(&buffer[..count]).await.is_err() {

@@ -19,9 +19,9 @@ use super::connected_members::ConnectedMembers;
 use super::frame::FrameKind;
 use super::link::{Keeper, Link, LinkKey};
 use super::served;
-use super::session::Call;
+use super::session::QueuedCall;
 use super::wire::Network;
-use super::{Contacts, Hello, Lane, Liveness, PeerError, Peers, Service, Target};
+use super::{Callee, Contacts, Hello, Lane, Liveness, PeerError, Peers, Service};
 use crate::PeerTls;
 use crate::clock::HybridClock;
 use crate::limits::{PEER_ADDRESSES_MAX, PEER_CALL_TIMEOUT_MAX, PEER_FRAME_BYTES_MAX, PEER_FRAME_HEADER_BYTES};
@@ -108,7 +108,14 @@ impl Transport {
         links.iter().for_each(|link| link.rest(&PeerError::Closed));
     }
 
-    fn begin(&self, to: &Target, lane: Lane, kind: FrameKind, method: u32, payload: Bytes) -> Result<Call, PeerError> {
+    fn begin(
+        &self,
+        to: &Callee,
+        lane: Lane,
+        kind: FrameKind,
+        method: u32,
+        payload: Bytes,
+    ) -> Result<QueuedCall, PeerError> {
         if payload.len() > PEER_FRAME_BYTES_MAX - PEER_FRAME_HEADER_BYTES {
             return Err(PeerError::TooLarge { bytes: payload.len() });
         }
@@ -128,7 +135,7 @@ impl Drop for Transport {
 impl Peers for Transport {
     fn call(
         &self,
-        to: &Target,
+        to: &Callee,
         lane: Lane,
         method: u32,
         payload: Bytes,
@@ -143,8 +150,8 @@ impl Peers for Transport {
 
     fn hello_of(&self, address: &str, timeout: Duration) -> BoxFuture<'static, Result<Hello, PeerError>> {
         let until = Instant::now() + timeout.min(PEER_CALL_TIMEOUT_MAX);
-        let target = Target { address: address.to_owned(), member: None };
-        let begun = self.begin(&target, Lane::Control, FrameKind::Ping, 0, Bytes::new());
+        let callee = Callee { address: address.to_owned(), member: None };
+        let begun = self.begin(&callee, Lane::Control, FrameKind::Ping, 0, Bytes::new());
         async move {
             let call = begun?;
             let session = call.session.clone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::peer::Target;
+use crate::peer::Callee;
 use crate::roster::Replica;
 
 /// The present addresses of members. Openraft keeps the address with which it created a link.
@@ -19,12 +19,12 @@ impl Addresses {
         *self.0.lock() = members.map(|(id, replica)| (*id, replica.address.clone())).collect();
     }
 
-    /// Returns a link's target with its present address.
-    pub(super) fn of<'a>(&self, target: &'a Target) -> Cow<'a, Target> {
+    /// Returns a link's callee with its present address.
+    pub(super) fn of<'a>(&self, callee: &'a Callee) -> Cow<'a, Callee> {
         let all = self.0.lock();
-        match target.member.and_then(|member| all.get(&member)).filter(|address| **address != target.address) {
-            Some(address) => Cow::Owned(Target { address: address.clone(), ..*target }),
-            None => Cow::Borrowed(target),
+        match callee.member.and_then(|member| all.get(&member)).filter(|address| **address != callee.address) {
+            Some(address) => Cow::Owned(Callee { address: address.clone(), ..*callee }),
+            None => Cow::Borrowed(callee),
         }
     }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use flotilla_proto::replication::Method;
 use futures_util::future::BoxFuture;
 
-use crate::peer::{Hello, Lane, PeerError, Peers, Target};
+use crate::peer::{Callee, Hello, Lane, PeerError, Peers};
 
 /// The connections to other replicas; none on a store that has no others. Cheap to clone.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Connections {
     /// Calls another replica. The call has been sent when this returns; `None` on a store that has no others.
     pub(super) fn call(
         &self,
-        to: &Target,
+        to: &Callee,
         lane: Lane,
         method: Method,
         payload: Bytes,

@@ -17,7 +17,7 @@ use super::exclusion::Excluded;
 use super::rest::Rest;
 use super::types::TypeConfig;
 use super::wire;
-use crate::peer::{Lane, PeerError, Peers, Target};
+use crate::peer::{Callee, Lane, PeerError, Peers};
 use crate::roster::Replica;
 
 /// Creates the links of one group to its other replicas.
@@ -46,7 +46,7 @@ impl Network {
     }
 
     pub(super) fn link(&self, target: u64, node: &Replica, lane: Lane) -> Link {
-        let target = Target { address: node.address.clone(), member: Some(target) };
+        let target = Callee { address: node.address.clone(), member: Some(target) };
         Link {
             peers: self.peers.clone(),
             group: self.group.clone(),
@@ -67,7 +67,7 @@ pub(super) struct Link {
     peers: Option<Arc<dyn Peers>>,
     group: Arc<str>,
     node: u64,
-    target: Target,
+    target: Callee,
     lane: Lane,
     excluded: Excluded,
     rest: Arc<Rest>,

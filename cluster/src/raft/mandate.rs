@@ -20,7 +20,7 @@ use super::roster::Roster;
 use super::state_machine::GroupRaft;
 use super::wire;
 use crate::limits::MANDATE_TIMEOUT;
-use crate::peer::{Lane, Target};
+use crate::peer::{Callee, Lane};
 
 /// Checks requests to take over the leadership of a group. Cheap to clone.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ impl Mandates {
         leader: (u64, u64),
         call: &Bytes,
     ) -> impl Future<Output = Option<u64>> + use<> {
-        let target = Target { address: self.roster.address(voter).unwrap_or_default(), member: Some(voter) };
-        let call = self.connections.call(&target, Lane::Control, Method::PreVote, call.clone(), MANDATE_TIMEOUT);
+        let callee = Callee { address: self.roster.address(voter).unwrap_or_default(), member: Some(voter) };
+        let call = self.connections.call(&callee, Lane::Control, Method::PreVote, call.clone(), MANDATE_TIMEOUT);
         async move {
             // In answers of older versions, `granted` means something else, but `ballot` means the same.
             let own = message::VoteAnswer::decode(call?.await.ok()?).ok()?.ballot;

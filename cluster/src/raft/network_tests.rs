@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::limits::HEARTBEAT_INTERVAL;
-use crate::peer::{Contacts, Hello, Liveness, PeerError, Peers, Target};
+use crate::peer::{Callee, Contacts, Hello, Liveness, PeerError, Peers};
 use crate::raft::addresses::Addresses;
 use crate::raft::exclusion::Excluded;
 use crate::raft::types;
@@ -21,7 +21,7 @@ struct Slow(Duration);
 impl Peers for Slow {
     fn call(
         &self,
-        _: &Target,
+        _: &Callee,
         _: Lane,
         _: u32,
         _: Bytes,

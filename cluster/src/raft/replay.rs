@@ -31,7 +31,7 @@ impl StateMachine {
     /// # Errors
     /// Fails when the log cannot be read, or revokes entries that it announced as committed.
     pub(crate) async fn follow(&mut self, announced: mpsc::Receiver<Announced>) -> io::Result<()> {
-        let ahead = AnnouncedEntries { announced, queue: Queue::after(self.last().map(|last| log_ref(&last))) };
+        let ahead = AnnouncedEntries { announced, queue: ReplayQueue::after(self.last().map(|last| log_ref(&last))) };
         self.take_all(stream::unfold(ahead, async |mut ahead| Some((ahead.next().await?, ahead)))).await
     }
 
@@ -46,7 +46,7 @@ impl StateMachine {
         let first = self.last().map_or(0, |last| last.index() + 1);
         let entries =
             log.present(first..committed.index + 1).map_while(|index| log.wal().entry_on_disk(log.group(), index));
-        let mut queue = Queue::after(self.last().map(|last| log_ref(&last)));
+        let mut queue = ReplayQueue::after(self.last().map(|last| log_ref(&last)));
         queue.add(entries);
         self.take_all(stream::iter(std::iter::from_fn(move || queue.chunk().map(Ok)))).await
     }
@@ -81,7 +81,7 @@ fn decoded(entries: &[EntryOnDisk]) -> io::Result<Vec<Entry>> {
 }
 
 /// Entries to be applied, in order and without a gap.
-struct Queue {
+struct ReplayQueue {
     /// The last entry that is applied already.
     last: Option<LogRef>,
     waiting: VecDeque<EntryOnDisk>,
@@ -94,10 +94,10 @@ struct Queue {
     ended: bool,
 }
 
-impl Queue {
-    fn after(last: Option<LogRef>) -> Queue {
+impl ReplayQueue {
+    fn after(last: Option<LogRef>) -> ReplayQueue {
         let next = last.map_or(0, |last| last.index + 1);
-        Queue { last, waiting: VecDeque::new(), bytes: 0, next, ended: false }
+        ReplayQueue { last, waiting: VecDeque::new(), bytes: 0, next, ended: false }
     }
 
     fn add(&mut self, entries: impl IntoIterator<Item = EntryOnDisk>) {
@@ -128,7 +128,7 @@ impl Queue {
 /// The entries of a log that is still being read.
 struct AnnouncedEntries {
     announced: mpsc::Receiver<Announced>,
-    queue: Queue,
+    queue: ReplayQueue,
 }
 
 impl AnnouncedEntries {

@@ -23,12 +23,12 @@ const FLICKER_MS: u64 = 60;
 struct Undoing {
     due_ms: u64,
     host: usize,
-    fault: Fault,
+    fault: HostFault,
 }
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum HostFault {
     Kill,
     PowerLoss,
     /// The process is asked to end, and does.
@@ -83,7 +83,7 @@ impl Schedule {
             let undoing = self.undoing.remove(index);
             self.undo(world, traffic, &undoing);
         }
-        if self.undoing.iter().any(|undoing| undoing.fault == Fault::Flicker) && draw::once_in(FLICKER_MS) {
+        if self.undoing.iter().any(|undoing| undoing.fault == HostFault::Flicker) && draw::once_in(FLICKER_MS) {
             let host = draw::below(world.hosts.len() as u64) as usize;
             world.hosts[host].crash(*draw::one_of(&[Crash::Kill, Crash::PowerLoss]));
             world.hosts[host].restart();
@@ -95,7 +95,7 @@ impl Schedule {
             if self.undoing.iter().any(|undoing| undoing.host == host || undoing.fault == fault) {
                 return;
             }
-            if matches!(fault, Fault::Replace | Fault::Readmit) && self.member_changes.is_going_on() {
+            if matches!(fault, HostFault::Replace | HostFault::Readmit) && self.member_changes.is_going_on() {
                 return;
             }
             let lasts_ms = self.inject(world, traffic, host, fault);
@@ -116,43 +116,43 @@ impl Schedule {
     }
 
     /// Injects a fault into a host. Returns how long it lasts, in milliseconds.
-    fn inject(&self, world: &mut World, traffic: &Traffic, host: usize, fault: Fault) -> u64 {
+    fn inject(&self, world: &mut World, traffic: &Traffic, host: usize, fault: HostFault) -> u64 {
         let names = world.hosts[host].name.clone();
         world.trace.note(&format!("{names}: {fault:?}"));
         match fault {
-            Fault::Kill => world.hosts[host].crash(Crash::Kill),
-            Fault::PowerLoss => world.hosts[host].crash(Crash::PowerLoss),
-            Fault::Blackout => world.hosts.iter_mut().for_each(|host| host.crash(Crash::PowerLoss)),
-            Fault::Freeze => world.hosts[host].is_frozen = true,
-            Fault::Isolate => isolate(world, host, true),
-            Fault::CutTo(other) => world.shared_network.cut(host, other, true),
-            Fault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
-            Fault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
-            Fault::Clock => {
+            HostFault::Kill => world.hosts[host].crash(Crash::Kill),
+            HostFault::PowerLoss => world.hosts[host].crash(Crash::PowerLoss),
+            HostFault::Blackout => world.hosts.iter_mut().for_each(|host| host.crash(Crash::PowerLoss)),
+            HostFault::Freeze => world.hosts[host].is_frozen = true,
+            HostFault::Isolate => isolate(world, host, true),
+            HostFault::CutTo(other) => world.shared_network.cut(host, other, true),
+            HostFault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
+            HostFault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
+            HostFault::Clock => {
                 let skew = draw::below(2 * SKEW_MS) as i64 - SKEW_MS as i64;
                 world.hosts[host].condition.skew_ms.store(skew, Ordering::Relaxed);
             }
-            Fault::SlowNetwork => world.shared_network.set_jitter(draw::within(20..150)),
-            Fault::Stop => world.hosts[host].stop(),
-            Fault::Ahead(other) => {
+            HostFault::SlowNetwork => world.shared_network.set_jitter(draw::within(20..150)),
+            HostFault::Stop => world.hosts[host].stop(),
+            HostFault::Ahead(other) => {
                 world.hosts[host].condition.skew_ms.fetch_add(draw::within(AHEAD_MS) as i64, Ordering::Relaxed);
                 world.shared_network.cut(host, other, true);
             }
-            Fault::Flicker => {}
-            Fault::Quiet => traffic.set_quiet(true),
-            Fault::Snapshot => snapshot(world, host),
-            Fault::Replace => {
+            HostFault::Flicker => {}
+            HostFault::Quiet => traffic.set_quiet(true),
+            HostFault::Snapshot => snapshot(world, host),
+            HostFault::Replace => {
                 world.hosts[host].crash(Crash::Kill);
                 world.hosts[host].lose_disk();
                 self.member_changes.replace(world, host);
             }
-            Fault::Readmit => self.member_changes.readmit(world, host),
-            Fault::Transfer => changes::transfer(world, (host + 1) % world.hosts.len(), host),
-            Fault::Divide => changes::divide(world, host, if draw::once_in(2) { PLAIN } else { SPREAD }),
+            HostFault::Readmit => self.member_changes.readmit(world, host),
+            HostFault::Transfer => changes::transfer(world, (host + 1) % world.hosts.len(), host),
+            HostFault::Divide => changes::divide(world, host, if draw::once_in(2) { PLAIN } else { SPREAD }),
         }
         match fault {
-            Fault::Snapshot | Fault::Readmit | Fault::Transfer | Fault::Divide => 0,
-            Fault::Quiet => draw::within(1_000..8_000),
+            HostFault::Snapshot | HostFault::Readmit | HostFault::Transfer | HostFault::Divide => 0,
+            HostFault::Quiet => draw::within(1_000..8_000),
             _ if draw::once_in(3) => draw::within(1_500..6_000),
             _ => draw::within(1..1_200),
         }
@@ -162,50 +162,55 @@ impl Schedule {
         let host = undoing.host;
         world.trace.note(&format!("{}: no more {:?}", world.hosts[host].name, undoing.fault));
         match undoing.fault {
-            Fault::Stop => {
+            HostFault::Stop => {
                 world.hosts[host].crash(Crash::Kill);
                 world.hosts[host].restart();
             }
-            Fault::Kill | Fault::PowerLoss | Fault::Blackout | Fault::Replace => {
+            HostFault::Kill | HostFault::PowerLoss | HostFault::Blackout | HostFault::Replace => {
                 world.hosts.iter_mut().filter(|host| !host.is_running()).for_each(|host| host.restart());
             }
-            Fault::Freeze => world.hosts[host].is_frozen = false,
-            Fault::Isolate => isolate(world, host, false),
-            Fault::CutTo(other) | Fault::Ahead(other) => world.shared_network.cut(host, other, false),
-            Fault::SlowDisk => world.calm_disk(host),
-            Fault::FullDisk => world.hosts[host].disk.set_room(None),
+            HostFault::Freeze => world.hosts[host].is_frozen = false,
+            HostFault::Isolate => isolate(world, host, false),
+            HostFault::CutTo(other) | HostFault::Ahead(other) => world.shared_network.cut(host, other, false),
+            HostFault::SlowDisk => world.calm_disk(host),
+            HostFault::FullDisk => world.hosts[host].disk.set_room(None),
             // The clock may stay off, or be corrected.
-            Fault::Clock if draw::once_in(2) => world.hosts[host].condition.skew_ms.store(0, Ordering::Relaxed),
-            Fault::SlowNetwork => world.calm_network(),
-            Fault::Quiet => traffic.set_quiet(false),
-            Fault::Clock | Fault::Snapshot | Fault::Flicker | Fault::Readmit | Fault::Transfer | Fault::Divide => {}
+            HostFault::Clock if draw::once_in(2) => world.hosts[host].condition.skew_ms.store(0, Ordering::Relaxed),
+            HostFault::SlowNetwork => world.calm_network(),
+            HostFault::Quiet => traffic.set_quiet(false),
+            HostFault::Clock
+            | HostFault::Snapshot
+            | HostFault::Flicker
+            | HostFault::Readmit
+            | HostFault::Transfer
+            | HostFault::Divide => {}
         }
     }
 }
 
-fn drawn(host: usize, hosts: usize) -> Fault {
+fn drawn(host: usize, hosts: usize) -> HostFault {
     let other = (host + 1 + draw::below(hosts as u64 - 1) as usize) % hosts;
     match draw::below(36) {
-        0..3 => Fault::Kill,
-        3..6 => Fault::PowerLoss,
-        6 => Fault::Blackout,
-        7..10 => Fault::Freeze,
-        10..13 => Fault::Isolate,
-        13..16 => Fault::CutTo(other),
-        16 => Fault::SlowDisk,
-        17 => Fault::FullDisk,
-        18..20 => Fault::Clock,
-        20 => Fault::SlowNetwork,
-        21..24 => Fault::Stop,
-        24 => Fault::Quiet,
-        25 => Fault::Blackout,
-        26..28 => Fault::Flicker,
-        28..30 => Fault::Ahead(other),
-        32 => Fault::Replace,
-        33 => Fault::Readmit,
-        34 => Fault::Transfer,
-        35 => Fault::Divide,
-        _ => Fault::Snapshot,
+        0..3 => HostFault::Kill,
+        3..6 => HostFault::PowerLoss,
+        6 => HostFault::Blackout,
+        7..10 => HostFault::Freeze,
+        10..13 => HostFault::Isolate,
+        13..16 => HostFault::CutTo(other),
+        16 => HostFault::SlowDisk,
+        17 => HostFault::FullDisk,
+        18..20 => HostFault::Clock,
+        20 => HostFault::SlowNetwork,
+        21..24 => HostFault::Stop,
+        24 => HostFault::Quiet,
+        25 => HostFault::Blackout,
+        26..28 => HostFault::Flicker,
+        28..30 => HostFault::Ahead(other),
+        32 => HostFault::Replace,
+        33 => HostFault::Readmit,
+        34 => HostFault::Transfer,
+        35 => HostFault::Divide,
+        _ => HostFault::Snapshot,
     }
 }
 

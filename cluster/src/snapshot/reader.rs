@@ -80,13 +80,13 @@ impl Chunk {
 }
 
 /// The content of one chunk of a shard.
-enum Part {
+enum ChunkContent {
     Objects(usize, Vec<Arc<Object>>),
     Changes(usize, Vec<(Key, Revision, Operation)>),
 }
 
 /// The decoded chunks by their offsets in the file.
-type Parts = BTreeMap<u64, Result<Part, &'static str>>;
+type ChunkContents = BTreeMap<u64, Result<ChunkContent, &'static str>>;
 
 /// Threads that decode chunks, in turn.
 struct Decoders {
@@ -104,7 +104,7 @@ impl Decoders {
 }
 
 /// Runs `read` with threads that decode. Returns its result, and the decoded chunks.
-fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
+fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, ChunkContents) {
     thread::scope(|scope| {
         let decoder = |_| {
             let (give, given) = mpsc::sync_channel(1);
@@ -123,7 +123,7 @@ fn decoding<T>(read: impl FnOnce(&mut Decoders) -> T) -> (T, Parts) {
 }
 
 /// Verifies and decodes a chunk of objects or changes.
-fn part(shard: usize, chunk: &Chunk) -> Result<Part, &'static str> {
+fn part(shard: usize, chunk: &Chunk) -> Result<ChunkContent, &'static str> {
     let mut decoder = chunk.checked()?;
     let kind = decoder.byte();
     let mut decode = || {
@@ -132,13 +132,13 @@ fn part(shard: usize, chunk: &Chunk) -> Result<Part, &'static str> {
             while !decoder.is_empty() {
                 objects.push(Arc::new(decoder.object()?));
             }
-            return Some(Part::Objects(shard, objects));
+            return Some(ChunkContent::Objects(shard, objects));
         }
         let mut changes = Vec::new();
         while !decoder.is_empty() {
             changes.push(decoder.operation()?);
         }
-        Some(Part::Changes(shard, changes))
+        Some(ChunkContent::Changes(shard, changes))
     };
     decode().ok_or(UNREADABLE)
 }
@@ -206,12 +206,12 @@ impl Loading {
     }
 
     /// Returns the snapshot, whose parts are given in order.
-    fn finish(self, parts: impl Iterator<Item = Part>) -> Loaded {
+    fn finish(self, parts: impl Iterator<Item = ChunkContent>) -> Loaded {
         let Loading { meta, mut shards, .. } = self;
         for part in parts {
             match part {
-                Part::Objects(shard, objects) => shards[shard].1.objects.extend(objects),
-                Part::Changes(shard, changes) => shards[shard].1.changes.extend(changes),
+                ChunkContent::Objects(shard, objects) => shards[shard].1.objects.extend(objects),
+                ChunkContent::Changes(shard, changes) => shards[shard].1.changes.extend(changes),
             }
         }
         Loaded { meta, shards: shards.into_iter().collect() }

@@ -31,10 +31,10 @@ use crate::{OpenError, Options, Outcome, Table, TableId, Tenure, Write, WriteErr
 /// stops when its last handle is dropped, or by [`Store::shutdown`].
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<SharedStore>,
 }
 
-struct Shared {
+struct SharedStore {
     tables: Arc<Tables>,
     running: Running,
     /// Stops the store, and reports when it has stopped. `None` once [`Store::shutdown`] was called.
@@ -124,7 +124,7 @@ impl Store {
                 return Err(error);
             }
         };
-        Ok(Store { shared: Arc::new(Shared { tables, running, end: Mutex::new(Some((stop, end))) }) })
+        Ok(Store { shared: Arc::new(SharedStore { tables, running, end: Mutex::new(Some((stop, end))) }) })
     }
 
     pub(crate) fn running(&self) -> &Running {

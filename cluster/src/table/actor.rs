@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::division::Division;
 use super::shard::Shard;
-use crate::entry::{Action, Batch, Step};
+use crate::entry::{Action, Batch, ShardStep};
 use crate::limits::MAILBOX_MESSAGES_MAX;
 use crate::{Object, Outcome, Revision};
 
@@ -63,7 +63,7 @@ impl Handler<Apply> for ShardActor {
 
 /// Makes the shard take a step of a division.
 pub(crate) struct Take {
-    pub(crate) step: Arc<Step>,
+    pub(crate) step: Arc<ShardStep>,
     /// The revision up to which the entry closes the group, if it does.
     pub(crate) close: Option<Revision>,
     /// The division before this one. A version that it has already is shared instead of kept twice.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::record::Record;
 use super::runner::{LogRunner, RunningLog};
 use super::wal_tests::{append, at, body, check, open, options};
-use super::writer::{Preparer, Writer};
+use super::writer::{LogWriter, Preparer};
 use super::{Wal, WalOptions};
 use crate::disk::simulated::SimulatedDisk;
 
@@ -18,7 +18,7 @@ use crate::disk::simulated::SimulatedDisk;
 struct Idle;
 
 impl LogRunner for Idle {
-    fn start(&self, _: Writer, _: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
+    fn start(&self, _: LogWriter, _: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
         Ok(Box::new(Idle))
     }
 }
@@ -29,10 +29,10 @@ impl RunningLog for Idle {
 
 /// A log whose writer a test runs step by step.
 #[derive(Clone, Default)]
-pub(super) struct ByHand(Arc<Mutex<Option<(Writer, Preparer)>>>);
+pub(super) struct ByHand(Arc<Mutex<Option<(LogWriter, Preparer)>>>);
 
 impl LogRunner for ByHand {
-    fn start(&self, mut writer: Writer, preparer: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
+    fn start(&self, mut writer: LogWriter, preparer: Preparer) -> std::io::Result<Box<dyn RunningLog>> {
         writer.begin()?;
         *self.0.lock() = Some((writer, preparer));
         Ok(Box::new(Idle))

@@ -76,7 +76,7 @@ pub(crate) fn seal(frame: &mut Vec<u8>, segment: u64, sequence: u64) {
 
 /// The contents of a segment at an offset.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum SegmentContent {
     /// A complete frame. Another one may follow.
     Frame(Header),
     /// Only zeros: nothing was written here.
@@ -89,35 +89,35 @@ pub(crate) enum Found {
 
 /// Examines the frame at `offset` of a segment. `expected` is the number that it should have, if known. `bytes` start
 /// at the offset and reach to the end of the segment.
-pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64>) -> Found {
+pub(crate) fn look(bytes: &[u8], offset: u64, segment: u64, expected: Option<u64>) -> SegmentContent {
     let sequence = expected.unwrap_or(0);
     let Some(header) = Header::decode(bytes) else {
         let (head, rest) = bytes.split_at(bytes.len().min(HEADER));
         let (no_head, no_rest) = (is_blank(head), is_blank(rest));
         return match () {
-            () if no_head && no_rest => Found::End,
-            () if bytes.len() < ALIGNMENT => Found::Damaged(CUT_OFF),
-            () if follows(bytes.get(ALIGNMENT..), segment, sequence) => Found::Damaged("a frame is missing"),
+            () if no_head && no_rest => SegmentContent::End,
+            () if bytes.len() < ALIGNMENT => SegmentContent::Damaged(CUT_OFF),
+            () if follows(bytes.get(ALIGNMENT..), segment, sequence) => SegmentContent::Damaged("a frame is missing"),
             // A header lies within one sector, so it is complete or missing. Without a body the frame was never
             // complete.
-            () if no_head || no_rest => Found::Torn,
-            () => Found::Damaged("the header of a frame does not match its checksum"),
+            () if no_head || no_rest => SegmentContent::Torn,
+            () => SegmentContent::Damaged("the header of a frame does not match its checksum"),
         };
     };
     if header.segment != segment || expected.is_some_and(|expected| header.sequence != expected) {
-        return Found::Damaged("a frame is out of sequence");
+        return SegmentContent::Damaged("a frame is out of sequence");
     }
     let length = header.frame_length();
     if length > bytes.len() {
-        return Found::Damaged(CUT_OFF);
+        return SegmentContent::Damaged(CUT_OFF);
     }
     if crc32c::crc32c(&bytes[HEADER..HEADER + header.body_length()]) == header.body_checksum {
-        return Found::Frame(header);
+        return SegmentContent::Frame(header);
     }
     if follows(bytes.get(length..), segment, sequence) || is_complete(bytes, offset, length) {
-        return Found::Damaged("the body of a frame does not match its checksum");
+        return SegmentContent::Damaged("the body of a frame does not match its checksum");
     }
-    Found::Torn
+    SegmentContent::Torn
 }
 
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {

@@ -83,7 +83,7 @@ impl WalOptions {
 }
 
 /// The queue of the writer.
-struct Queue {
+struct DraftQueue {
     /// Complete drafts, and last the one that is being filled.
     drafts: std::collections::VecDeque<Draft>,
     /// A buffer for reuse.
@@ -109,7 +109,7 @@ struct Shared {
     disk: Arc<dyn Disk>,
     /// The names of the groups, by number. Locked only for a moment, and never while waiting for a lock below.
     names: Mutex<Vec<String>>,
-    queue: Mutex<Queue>,
+    queue: Mutex<DraftQueue>,
     queued: Condvar,
     ledgers: Mutex<Vec<Ledger>>,
     segments: Mutex<Segments>,
@@ -154,7 +154,7 @@ impl Wal {
     pub(crate) fn start(disk: Arc<dyn Disk>, mut options: WalOptions, recovered: Recovered) -> Result<Wal, WalError> {
         options.segment_bytes = options.whole_segment_bytes();
         let is_new = recovered.is_new;
-        let queue = Queue {
+        let queue = DraftQueue {
             drafts: [Draft::new(Vec::new())].into(),
             spare: Vec::new(),
             flush: false,
@@ -255,7 +255,7 @@ impl Wal {
         self.signal(queue, flush);
     }
 
-    fn signal(&self, mut queue: MutexGuard<'_, Queue>, flush: bool) {
+    fn signal(&self, mut queue: MutexGuard<'_, DraftQueue>, flush: bool) {
         if flush && !queue.flush {
             queue.flush = true;
             drop(queue);

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::frame::{self, Found, HEADER};
+use super::frame::{self, HEADER, SegmentContent};
 use super::ledger::{Ledger, Position};
 use super::record::Record;
 use super::segment::{self, HeaderContent, SEGMENT_HEADER};
@@ -40,7 +40,7 @@ impl Recovered {
         announcer: Option<Announcer>,
     ) -> Result<Recovered, WalError> {
         let names = groups.iter().map(|group| group.to_string()).collect();
-        recover(disk, options, Reader::new(names, announcer))
+        recover(disk, options, RecordCollector::new(names, announcer))
     }
 
     /// Returns the number of entries that no snapshot supersedes.
@@ -50,7 +50,7 @@ impl Recovered {
 }
 
 /// Reads all segments, cuts off a frame that was never completed, and fails on damage. What it returns is durable.
-fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<Recovered, WalError> {
+fn recover(disk: &dyn Disk, options: &WalOptions, mut collector: RecordCollector) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
     let paths = disk.list(directory).map_err(failed(directory))?;
@@ -73,21 +73,22 @@ fn recover(disk: &dyn Disk, options: &WalOptions, mut reader: Reader) -> Result<
         let file: Arc<dyn DiskFile> = disk.open(&path).map_err(failed(&path))?.into();
         let is_last = index + 1 == numbers.len();
         let segment = Segment { path: path.clone(), file: file.clone() };
-        reader.segments.insert(*number, segment.into());
-        let End { offset, size, frame } = read_segment(&mut reader, &mut buffer, &*file, &path, *number, is_last)?;
+        collector.segments.insert(*number, segment.into());
+        let SegmentEnd { offset, size, frame } =
+            read_segment(&mut collector, &mut buffer, &*file, &path, *number, is_last)?;
         if is_last {
             last = Some((file.clone(), path.clone(), offset, frame));
             let mut page = vec![0; offset as usize % PAGE];
             file.read_at(offset - page.len() as u64, &mut page).map_err(failed(&path))?;
-            let sequence = reader.sequence;
+            let sequence = collector.sequence;
             let page = Pages::of(&page);
             active = Some(Active { number: *number, file, offset, size, sequence, page });
         }
     }
     if let Some((_, path, offset, _)) = &last {
-        check_end(disk, directory, reader.sequence, path, *offset)?;
+        check_end(disk, directory, collector.sequence, path, *offset)?;
     }
-    let (names, ledgers, mut segments) = reader.finish(directory)?;
+    let (names, ledgers, mut segments) = collector.finish(directory)?;
     if let Some((file, path, end, frame)) = last {
         make_durable(&*file, end, &frame).map_err(failed(&path))?;
         // The directory entries of the segment and of the file beside the directory may not be durable either.
@@ -179,7 +180,7 @@ fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut Segments)
 }
 
 /// The end of a segment.
-struct End {
+struct SegmentEnd {
     /// The offset at which its frames end.
     offset: u64,
     /// The size of the segment.
@@ -191,13 +192,13 @@ struct End {
 /// Reads one segment. Only the last one may end with a torn frame, which is cut off; in the others every frame was
 /// durable before the next segment was started.
 fn read_segment(
-    reader: &mut Reader,
+    collector: &mut RecordCollector,
     buffer: &mut Vec<u8>,
     file: &dyn DiskFile,
     path: &Path,
     number: u64,
     is_last: bool,
-) -> Result<End, WalError> {
+) -> Result<SegmentEnd, WalError> {
     let mut window = Window::new(file, buffer).map_err(failed(path))?;
     let damaged = |offset: usize, what| WalError::Damaged { path: path.to_path_buf(), offset: offset as u64, what };
     match segment::read_header(window.bytes(0, SEGMENT_HEADER).map_err(failed(path))?) {
@@ -212,12 +213,12 @@ fn read_segment(
     }
     let (mut offset, mut frame) = (SEGMENT_HEADER, Vec::new());
     while offset < window.size {
-        let expected = reader.next_sequence();
+        let expected = collector.next_sequence();
         match window.look(offset, number, expected).map_err(failed(path))? {
-            Found::Frame(header) => {
+            SegmentContent::Frame(header) => {
                 let whole = window.bytes(offset, header.frame_length()).map_err(failed(path))?;
                 let (at, body) = (offset + HEADER, &whole[HEADER..HEADER + header.body_length()]);
-                let records = reader.read_frame(body, number, at as u64, header.sequence);
+                let records = collector.read_frame(body, number, at as u64, header.sequence);
                 records.map_err(|(within, what)| damaged(at + within, what))?;
                 if is_last {
                     frame.clear();
@@ -225,19 +226,19 @@ fn read_segment(
                 }
                 offset += header.frame_length();
             }
-            Found::End => break,
-            Found::Torn if is_last => {
+            SegmentContent::End => break,
+            SegmentContent::Torn if is_last => {
                 let bytes = window.written_from(offset).map_err(failed(path))?;
                 tracing::warn!(segment = %path.display(), offset, bytes, "cutting off a frame that was never completed");
                 let zeros = vec![0; window.size - offset];
                 file.write_at(offset as u64, &zeros).and_then(|()| file.sync()).map_err(failed(path))?;
                 break;
             }
-            Found::Torn => return Err(damaged(offset, "a frame before the last is incomplete")),
-            Found::Damaged(what) => return Err(damaged(offset, what)),
+            SegmentContent::Torn => return Err(damaged(offset, "a frame before the last is incomplete")),
+            SegmentContent::Damaged(what) => return Err(damaged(offset, what)),
         }
     }
-    Ok(End { offset: offset as u64, size: window.size as u64, frame })
+    Ok(SegmentEnd { offset: offset as u64, size: window.size as u64, frame })
 }
 
 /// A part of a segment in memory, since a whole segment is far larger than what is examined at a time.
@@ -271,15 +272,16 @@ impl<'a> Window<'a> {
     }
 
     /// Examines an offset. A complete frame is judged by itself, anything else by everything that follows it.
-    fn look(&mut self, offset: usize, number: u64, expected: Option<u64>) -> io::Result<Found> {
+    fn look(&mut self, offset: usize, number: u64, expected: Option<u64>) -> io::Result<SegmentContent> {
         let length = frame::length(self.bytes(offset, HEADER)?);
         if let Some(length) = length
-            && let Found::Frame(header) = frame::look(self.bytes(offset, length)?, offset as u64, number, expected)
+            && let SegmentContent::Frame(header) =
+                frame::look(self.bytes(offset, length)?, offset as u64, number, expected)
         {
-            return Ok(Found::Frame(header));
+            return Ok(SegmentContent::Frame(header));
         }
         if self.is_blank_from(offset)? {
-            return Ok(Found::End);
+            return Ok(SegmentContent::End);
         }
         Ok(frame::look(self.bytes(offset, usize::MAX)?, offset as u64, number, expected))
     }
@@ -305,7 +307,7 @@ impl<'a> Window<'a> {
 type Sums = (Vec<String>, Vec<Ledger>, Segments);
 
 /// Collects the records of the log.
-struct Reader {
+struct RecordCollector {
     names: Vec<String>,
     /// For each group number in the segment that is being read, the group's index in `names`.
     groups: BTreeMap<u16, usize>,
@@ -320,10 +322,10 @@ struct Reader {
     begun: bool,
 }
 
-impl Reader {
-    fn new(names: Vec<String>, announcer: Option<Announcer>) -> Reader {
+impl RecordCollector {
+    fn new(names: Vec<String>, announcer: Option<Announcer>) -> RecordCollector {
         let (ledgers, segments) = (vec![Ledger::default(); names.len()], Segments::new());
-        Reader { names, groups: BTreeMap::new(), ledgers, segments, announcer, sequence: 0, begun: false }
+        RecordCollector { names, groups: BTreeMap::new(), ledgers, segments, announcer, sequence: 0, begun: false }
     }
 
     /// Returns the number that the next frame must have. `None` for the first one: frames before it may have been

@@ -4,13 +4,13 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::writer::{Preparer, Writer};
+use super::writer::{LogWriter, Preparer};
 use crate::tasks;
 
 /// Runs the writer of a log and the preparer of its segments.
 pub(crate) trait LogRunner: Send + Sync {
     /// Starts both.
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>>;
+    fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>>;
 }
 
 /// A log whose writer and preparer run.
@@ -29,7 +29,7 @@ struct Started {
 }
 
 impl LogRunner for Threads {
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
+    fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let spare = preparer.shared().clone();
         let preparer = tasks::thread("wal-prepare", None, move || preparer.run())?;
         let writer = tasks::thread("wal", None, move || writer.run())?;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::runner::{LogRunner, RunningLog};
-use super::writer::{Preparer, Writer};
+use super::writer::{LogWriter, Preparer};
 use super::{Draft, Shared};
 use crate::disk::simulated::Pace;
 use crate::tasks;
@@ -21,9 +21,9 @@ pub(crate) struct Tasks {
 /// The interval at which the tasks look for work.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-struct Work {
+struct SimulatedLog {
     shared: Arc<Shared>,
-    writer: Writer,
+    writer: LogWriter,
     preparer: Preparer,
     /// A draft that was written and is not flushed yet.
     put: Option<Draft>,
@@ -31,45 +31,45 @@ struct Work {
 }
 
 impl LogRunner for Tasks {
-    fn start(&self, writer: Writer, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
+    fn start(&self, writer: LogWriter, preparer: Preparer) -> io::Result<Box<dyn RunningLog>> {
         let shared = preparer.shared().clone();
-        let work = Arc::new(Mutex::new(Work { shared, writer, preparer, put: None, ended: false }));
-        tasks::detached_here("prepare", prepare(work.clone(), self.pace.clone()));
-        tasks::detached_here("write", write(work.clone(), self.pace.clone()));
-        Ok(Box::new(Finishing(work)))
+        let log = Arc::new(Mutex::new(SimulatedLog { shared, writer, preparer, put: None, ended: false }));
+        tasks::detached_here("prepare", prepare(log.clone(), self.pace.clone()));
+        tasks::detached_here("write", write(log.clone(), self.pace.clone()));
+        Ok(Box::new(Finishing(log)))
     }
 }
 
-async fn prepare(work: Arc<Mutex<Work>>, pace: Pace) {
-    while !work.lock().ended {
+async fn prepare(log: Arc<Mutex<SimulatedLog>>, pace: Pace) {
+    while !log.lock().ended {
         sleep(INTERVAL).await;
-        if work.lock().shared.spare.is_wanted() {
+        if log.lock().shared.spare.is_wanted() {
             sleep(pace()).await;
-            work.lock().prepare();
+            log.lock().prepare();
         }
     }
 }
 
-async fn write(work: Arc<Mutex<Work>>, pace: Pace) {
-    while !work.lock().shared.spare.is_ready() {
+async fn write(log: Arc<Mutex<SimulatedLog>>, pace: Pace) {
+    while !log.lock().shared.spare.is_ready() {
         sleep(INTERVAL).await;
     }
-    work.lock().begin();
-    while !work.lock().ended {
-        let Some(draft) = work.lock().writer.next(false) else {
+    log.lock().begin();
+    while !log.lock().ended {
+        let Some(draft) = log.lock().writer.next(false) else {
             sleep(INTERVAL).await;
             continue;
         };
-        while work.lock().lacks_segment(&draft) {
+        while log.lock().lacks_segment(&draft) {
             sleep(INTERVAL).await;
         }
-        work.lock().put(draft);
+        log.lock().put(draft);
         sleep(pace()).await;
-        work.lock().flush();
+        log.lock().flush();
     }
 }
 
-impl Work {
+impl SimulatedLog {
     fn prepare(&mut self) {
         if let Some(attempts) = self.shared.spare.wanted() {
             self.preparer.prepare(attempts);
@@ -112,22 +112,22 @@ impl Work {
     }
 }
 
-struct Finishing(Arc<Mutex<Work>>);
+struct Finishing(Arc<Mutex<SimulatedLog>>);
 
 impl RunningLog for Finishing {
     fn finish(self: Box<Self>) {
-        let mut work = self.0.lock();
-        work.flush();
-        while !work.ended {
-            let Some(draft) = work.writer.next(false) else { break };
-            if work.lacks_segment(&draft) {
-                work.prepare();
+        let mut log = self.0.lock();
+        log.flush();
+        while !log.ended {
+            let Some(draft) = log.writer.next(false) else { break };
+            if log.lacks_segment(&draft) {
+                log.prepare();
             }
-            work.shared.spare.close(); // no other task would make a segment while the writer waits for one
-            work.put(draft);
-            work.flush();
+            log.shared.spare.close(); // no other task would make a segment while the writer waits for one
+            log.put(draft);
+            log.flush();
         }
-        work.ended = true;
-        work.shared.spare.close();
+        log.ended = true;
+        log.shared.spare.close();
     }
 }

@@ -103,7 +103,7 @@ fn frames(disk: &SimulatedDisk) -> (PathBuf, Vec<(usize, usize)>) {
     disk.alter(&path, |bytes| {
         let number = segment::number(&path).unwrap();
         let mut offset = segment::SEGMENT_HEADER;
-        while let frame::Found::Frame(header) = frame::look(&bytes[offset..], offset as u64, number, None) {
+        while let frame::SegmentContent::Frame(header) = frame::look(&bytes[offset..], offset as u64, number, None) {
             found.push((offset, offset + header.frame_length()));
             offset += header.frame_length();
         }

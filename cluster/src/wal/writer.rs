@@ -29,9 +29,9 @@ pub(super) struct Active {
 }
 
 /// Returns the writer and the preparer of a log.
-pub(super) fn over(shared: &Arc<Shared>, active: Active) -> (Writer, Preparer) {
+pub(super) fn over(shared: &Arc<Shared>, active: Active) -> (LogWriter, Preparer) {
     let ledgers = shared.ledgers.lock().clone();
-    (Writer { shared: shared.clone(), active, ledgers, needed: 0 }, Preparer { shared: shared.clone() })
+    (LogWriter { shared: shared.clone(), active, ledgers, needed: 0 }, Preparer { shared: shared.clone() })
 }
 
 /// Makes segments as they are wanted.
@@ -64,7 +64,7 @@ impl Preparer {
 }
 
 /// Writes the queued drafts, one frame after the other.
-pub(crate) struct Writer {
+pub(crate) struct LogWriter {
     shared: Arc<Shared>,
     active: Active,
     /// The state of the groups after the last frame, with which the next segment will begin. New entries are not added
@@ -74,7 +74,7 @@ pub(crate) struct Writer {
     needed: u64,
 }
 
-impl Writer {
+impl LogWriter {
     pub(super) fn run(mut self) {
         if let Err(error) = self.begin() {
             return self.fail(Vec::new(), &error);

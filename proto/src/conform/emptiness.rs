@@ -133,8 +133,8 @@ mod tests {
         let (unknown, inner) = conformed(value!({"items": {"type": "string", "zz": 1, "required": []}})).unwrap();
         assert_eq!((unknown, inner), (Vec::new(), value!({"items": {"type": "string"}})));
         let wrong = conformed(value!({"additionalProperties": {"x-kubernetes-validations": [{"rule": true}]}}));
-        let place = "JSONSchemaProps.additionalProperties.x-kubernetes-validations.rule";
-        assert_eq!(wrong, Err(format!("json: cannot unmarshal bool into Go struct field {place} of type string")));
+        let path = "JSONSchemaProps.additionalProperties.x-kubernetes-validations.rule";
+        assert_eq!(wrong, Err(format!("json: cannot unmarshal bool into Go struct field {path} of type string")));
         let (_, mut neither) = conformed(value!({"items": {"items": 1}})).unwrap();
         assert_eq!(neither, value!({"items": {"items": null}}));
         forget_empty(schema, &mut neither, &Value::Null);

@@ -7,15 +7,15 @@
 #[cfg(test)]
 mod built_in_tests;
 mod emptiness;
-mod place;
 mod scalar;
+mod value_path;
 
 pub use emptiness::{forget_empty, forget_equal};
 pub use scalar::go_type;
 
 use self::emptiness::is_forgotten;
-use self::place::{Place, Step};
 use self::scalar::{mismatch, scalar, schema_place};
+use self::value_path::{PathStep, ValuePath};
 use crate::catalogue;
 use crate::complaints::Complaints;
 use crate::quantity;
@@ -27,12 +27,12 @@ use crate::value::{Map, Str, Value};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A JSON value of the wrong type, or a number that does not fit.
-    #[error("json: cannot unmarshal {found} into Go {place} of type {wanted}")]
+    #[error("json: cannot unmarshal {found} into Go {path} of type {wanted}")]
     Type {
         /// The value that was found: `string`, `number 2.5`.
         found: String,
         /// `struct field PodSpec.spec.containers`, or `value` at the top.
-        place: String,
+        path: String,
         /// The Go type.
         wanted: String,
     },
@@ -65,7 +65,7 @@ pub fn conform(of: &Type, value: &mut Value) -> Result<Vec<String>, Error> {
 /// The same as [`conform`], for a value that was made from a conformed one: parts that both share are skipped.
 pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<Vec<String>, Error> {
     let mut walk = Walk { unknown: Some(Complaints::default()), first: None };
-    let root = Place { parent: None, step: Step::Root };
+    let root = ValuePath { parent: None, step: PathStep::Root };
     walk.structure(of, value, before, &root)?;
     match walk.first {
         Some(error) => Err(error),
@@ -73,9 +73,9 @@ pub fn conform_changed(of: &Type, value: &mut Value, before: &Value) -> Result<V
     }
 }
 
-/// Conforms a scalar that is decoded by itself, so that its errors do not state its place.
+/// Conforms a scalar that is decoded by itself, so that its errors do not state its path.
 pub fn conform_scalar(shape: &Shape, value: &mut Value) -> Result<(), Error> {
-    scalar(shape, value, &Place { parent: None, step: Step::Root })
+    scalar(shape, value, &ValuePath { parent: None, step: PathStep::Root })
 }
 
 /// Returns the value of a type in which no field is set.
@@ -96,12 +96,12 @@ struct Walk {
 /// The methods return whether a value and everything in it has the form in which it is stored. That holds until the
 /// value is changed: see [`Map::mark_conformed`].
 impl Walk {
-    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
+    fn structure(&mut self, of: &Type, value: &mut Value, before: &Value, path: &ValuePath<'_>) -> Result<bool, Error> {
         if value.is_same(before) {
             return Ok(false);
         }
         let Value::Object(map) = value else {
-            return self.go_on(mismatch(value, place, || format!("{}.{}", of.package, of.name)));
+            return self.go_on(mismatch(value, path, || format!("{}.{}", of.package, of.name)));
         };
         debug_assert!(of.fields.len() <= 128, "the set of seen fields has 128 places");
         let (mut seen, mut ordered, mut next) = (0_u128, true, 0);
@@ -113,7 +113,7 @@ impl Walk {
             }
             let Some(at) = of.position(key, next) else {
                 if let Some(unknown) = self.unknown.as_mut().filter(|unknown| !unknown.is_full()) {
-                    let here = Place { parent: Some(place), step: Step::Key(key) };
+                    let here = ValuePath { parent: Some(path), step: PathStep::Key(key) };
                     let mut path = String::new();
                     here.path(&mut path);
                     unknown.add(path);
@@ -121,7 +121,7 @@ impl Walk {
                 return false;
             };
             let field = &of.fields[at];
-            let here = Place { parent: Some(place), step: Step::Field(of, key) };
+            let here = ValuePath { parent: Some(path), step: PathStep::Field(of, key) };
             match self.field(field, member, before.at(&[key]), &here) {
                 Ok(Some(is_conformed)) => {
                     conformed &= is_conformed;
@@ -156,12 +156,12 @@ impl Walk {
         field: &Field,
         value: &mut Value,
         before: &Value,
-        place: &Place<'_>,
+        path: &ValuePath<'_>,
     ) -> Result<Option<bool>, Error> {
         if value.is_null() {
             return Ok(None);
         }
-        let conformed = self.shape(&field.shape, value, before, place)?;
+        let conformed = self.shape(&field.shape, value, before, path)?;
         Ok(match field.presence {
             Presence::OmitEmpty => (!is_empty(value)).then_some(conformed),
             Presence::Always | Presence::Pointer | Presence::AlwaysPointer => {
@@ -170,15 +170,15 @@ impl Walk {
         })
     }
 
-    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
+    fn shape(&mut self, shape: &Shape, value: &mut Value, before: &Value, path: &ValuePath<'_>) -> Result<bool, Error> {
         match shape {
-            Shape::Struct(of) => return self.structure(of, value, before, place),
-            Shape::List(list) => return self.list((list, shape), value, before, place),
-            Shape::Map(map) => return self.map((map, shape), value, before, place),
-            Shape::Any(kind) if kind.holds_schemas() => return nested_schema(*kind, value, before, place),
+            Shape::Struct(of) => return self.structure(of, value, before, path),
+            Shape::List(list) => return self.list((list, shape), value, before, path),
+            Shape::Map(map) => return self.map((map, shape), value, before, path),
+            Shape::Any(kind) if kind.holds_schemas() => return nested_schema(*kind, value, before, path),
             _ => {}
         }
-        match scalar(shape, value, place) {
+        match scalar(shape, value, path) {
             Ok(()) => Ok(true),
             Err(error) if decodes_itself(shape) => Err(error),
             Err(error) => self.go_on(error),
@@ -197,12 +197,12 @@ impl Walk {
         (list, shape): (&List, &Shape),
         value: &mut Value,
         before: &Value,
-        place: &Place<'_>,
+        path: &ValuePath<'_>,
     ) -> Result<bool, Error> {
         let Value::Array(items) = value else {
-            return self.go_on(mismatch(value, place, || go_type(shape)));
+            return self.go_on(mismatch(value, path, || go_type(shape)));
         };
-        self.items(&list.item, list.pointer_items, items, before, place)
+        self.items(&list.item, list.pointer_items, items, before, path)
     }
 
     fn items(
@@ -211,7 +211,7 @@ impl Walk {
         are_pointers: bool,
         items: &mut [Value],
         before: &Value,
-        place: &Place<'_>,
+        path: &ValuePath<'_>,
     ) -> Result<bool, Error> {
         let mut conformed = true;
         for (index, item) in items.iter_mut().enumerate() {
@@ -221,7 +221,7 @@ impl Walk {
                 }
                 continue;
             }
-            let here = Place { parent: Some(place), step: Step::Index(index) };
+            let here = ValuePath { parent: Some(path), step: PathStep::Index(index) };
             conformed &= self.shape(shape, item, item_of(before, index), &here)?;
         }
         Ok(conformed)
@@ -232,13 +232,13 @@ impl Walk {
         (map, shape): (&MapShape, &Shape),
         value: &mut Value,
         before: &Value,
-        place: &Place<'_>,
+        path: &ValuePath<'_>,
     ) -> Result<bool, Error> {
         if value.is_same(before) {
             return Ok(false);
         }
         let Value::Object(members) = value else {
-            return self.go_on(mismatch(value, place, || go_type(shape)));
+            return self.go_on(mismatch(value, path, || go_type(shape)));
         };
         let mut conformed = true;
         for (key, member) in members.iter_mut() {
@@ -250,7 +250,7 @@ impl Walk {
                 };
                 continue;
             }
-            let here = Place { parent: Some(place), step: Step::Key(key) };
+            let here = ValuePath { parent: Some(path), step: PathStep::Key(key) };
             conformed &= self.shape(&map.value, member, before.at(&[key]), &here)?;
         }
         members.sort();
@@ -260,8 +260,8 @@ impl Walk {
 
 /// Conforms a schema inside a schema. A decoder of its own reads it: that decoder drops unknown fields without a word,
 /// and its first error ends the decoding.
-fn nested_schema(kind: AnyKind, value: &mut Value, before: &Value, place: &Place<'_>) -> Result<bool, Error> {
-    let place = Place { parent: Some(place), step: Step::Decoder };
+fn nested_schema(kind: AnyKind, value: &mut Value, before: &Value, path: &ValuePath<'_>) -> Result<bool, Error> {
+    let path = ValuePath { parent: Some(path), step: PathStep::Decoder };
     schema_place(kind, value)?;
     let Some(of) = catalogue::json_schema() else { return Ok(true) };
     let mut walk = Walk { unknown: None, first: None };
@@ -272,9 +272,9 @@ fn nested_schema(kind: AnyKind, value: &mut Value, before: &Value, place: &Place
             } else {
                 Shape::Struct(Ref::Static(of))
             };
-            walk.items(&item, false, items, before, &place)?
+            walk.items(&item, false, items, before, &path)?
         }
-        Value::Object(_) => walk.structure(of, value, before, &place)?,
+        Value::Object(_) => walk.structure(of, value, before, &path)?,
         _ => true,
     };
     walk.first.map_or(Ok(conformed), Err)

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Error;
-use super::place::Place;
+use super::value_path::ValuePath;
 use crate::base64;
 use crate::quantity;
 use crate::schema::{AnyKind, Shape};
@@ -11,39 +11,39 @@ use crate::time::Timestamp;
 use crate::value::{Hole, Value};
 
 /// Conforms a scalar.
-pub(super) fn scalar(shape: &Shape, value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+pub(super) fn scalar(shape: &Shape, value: &mut Value, path: &ValuePath<'_>) -> Result<(), Error> {
     match shape {
         Shape::Bool => match value {
             Value::Bool(_) => Ok(()),
-            _ => Err(mismatch(value, place, || "bool".into())),
+            _ => Err(mismatch(value, path, || "bool".into())),
         },
-        Shape::Int32 => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
-        Shape::Int64 => integer(value, i64::MIN, i64::MAX, place, "int64"),
-        Shape::Uint(8) => integer(value, 0, u8::MAX.into(), place, "uint8"),
-        Shape::Uint(16) => integer(value, 0, u16::MAX.into(), place, "uint16"),
-        Shape::Uint(32) => integer(value, 0, u32::MAX.into(), place, "uint32"),
-        Shape::Uint(_) => integer(value, 0, i64::MAX, place, "uint64"),
+        Shape::Int32 => integer(value, i32::MIN.into(), i32::MAX.into(), path, "int32"),
+        Shape::Int64 => integer(value, i64::MIN, i64::MAX, path, "int64"),
+        Shape::Uint(8) => integer(value, 0, u8::MAX.into(), path, "uint8"),
+        Shape::Uint(16) => integer(value, 0, u16::MAX.into(), path, "uint16"),
+        Shape::Uint(32) => integer(value, 0, u32::MAX.into(), path, "uint32"),
+        Shape::Uint(_) => integer(value, 0, i64::MAX, path, "uint64"),
         Shape::Double => match value {
             Value::Int(_) | Value::Float(_) => Ok(()),
             Value::Hole(Hole::Literal(_)) => {
                 value.resolve_literals();
                 Ok(())
             }
-            Value::Hole(Hole::Number(text)) => Err(out_of_range(text, place, "float64")),
-            _ => Err(mismatch(value, place, || "float64".into())),
+            Value::Hole(Hole::Number(text)) => Err(out_of_range(text, path, "float64")),
+            _ => Err(mismatch(value, path, || "float64".into())),
         },
         Shape::String { .. } => match value {
             Value::Str(_) => Ok(()),
-            _ => Err(mismatch(value, place, || go_type(shape))),
+            _ => Err(mismatch(value, path, || go_type(shape))),
         },
-        Shape::Bytes => bytes(value, place),
+        Shape::Bytes => bytes(value, path),
         Shape::Quantity => amount(value),
         Shape::IntOrString => match value {
             Value::Str(_) => Ok(()),
-            _ => integer(value, i32::MIN.into(), i32::MAX.into(), place, "int32"),
+            _ => integer(value, i32::MIN.into(), i32::MAX.into(), path, "int32"),
         },
-        Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), place),
-        Shape::Duration => duration(value, place),
+        Shape::Time | Shape::MicroTime => moment(value, matches!(shape, Shape::MicroTime), path),
+        Shape::Duration => duration(value, path),
         Shape::Any(kind) => free_form(*kind, value),
         Shape::Struct(_) | Shape::List(_) | Shape::Map(_) => Ok(()),
     }
@@ -78,34 +78,34 @@ pub fn go_type(shape: &Shape) -> String {
     }
 }
 /// Returns the error of a value with a wrong type.
-pub(super) fn mismatch(value: &Value, place: &Place<'_>, wanted: impl FnOnce() -> String) -> Error {
-    Error::Type { found: value.type_name().into(), place: place.describe(), wanted: wanted() }
+pub(super) fn mismatch(value: &Value, path: &ValuePath<'_>, wanted: impl FnOnce() -> String) -> Error {
+    Error::Type { found: value.type_name().into(), path: path.describe(), wanted: wanted() }
 }
 
-fn integer(value: &mut Value, low: i64, high: i64, place: &Place<'_>, wanted: &str) -> Result<(), Error> {
+fn integer(value: &mut Value, low: i64, high: i64, path: &ValuePath<'_>, wanted: &str) -> Result<(), Error> {
     match value {
         Value::Int(number) if (low..=high).contains(number) => Ok(()),
         Value::Int(_) | Value::Float(_) => {
             let text = crate::json::to_vec(value);
-            Err(out_of_range(&String::from_utf8_lossy(&text), place, wanted))
+            Err(out_of_range(&String::from_utf8_lossy(&text), path, wanted))
         }
-        Value::Hole(Hole::Number(text) | Hole::Literal(text)) => Err(out_of_range(text, place, wanted)),
-        _ => Err(mismatch(value, place, || wanted.into())),
+        Value::Hole(Hole::Number(text) | Hole::Literal(text)) => Err(out_of_range(text, path, wanted)),
+        _ => Err(mismatch(value, path, || wanted.into())),
     }
 }
 
 /// Returns the error of a number that the type cannot hold.
-fn out_of_range(text: &str, place: &Place<'_>, wanted: &str) -> Error {
-    Error::Type { found: format!("number {text}"), place: place.describe(), wanted: wanted.into() }
+fn out_of_range(text: &str, path: &ValuePath<'_>, wanted: &str) -> Error {
+    Error::Type { found: format!("number {text}"), path: path.describe(), wanted: wanted.into() }
 }
 
-fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+fn bytes(value: &mut Value, path: &ValuePath<'_>) -> Result<(), Error> {
     if let Value::Array(numbers) = value {
-        *value = base64::encode(&octets(numbers, place)?).into();
+        *value = base64::encode(&octets(numbers, path)?).into();
         return Ok(());
     }
     let Value::Str(text) = value else {
-        return Err(mismatch(value, place, || "[]uint8".into()));
+        return Err(mismatch(value, path, || "[]uint8".into()));
     };
     let canonical = base64::canonical(text).map_err(Error::Base64)?;
     if canonical != text.as_str() {
@@ -115,11 +115,11 @@ fn bytes(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
 }
 
 /// Reads bytes from the array of their numbers, a form that is also accepted.
-fn octets(numbers: &mut [Value], place: &Place<'_>) -> Result<Vec<u8>, Error> {
+fn octets(numbers: &mut [Value], path: &ValuePath<'_>) -> Result<Vec<u8>, Error> {
     let octet = |number: &mut Value| match number {
         Value::Null => Ok(0),
         number => {
-            integer(number, 0, u8::MAX.into(), place, "uint8")?;
+            integer(number, 0, u8::MAX.into(), path, "uint8")?;
             Ok(number.as_int().and_then(|number| u8::try_from(number).ok()).unwrap_or(0))
         }
     };
@@ -140,9 +140,9 @@ fn amount(value: &mut Value) -> Result<(), Error> {
     Ok(())
 }
 
-fn moment(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), Error> {
+fn moment(value: &mut Value, micro: bool, path: &ValuePath<'_>) -> Result<(), Error> {
     let Value::Str(text) = value else {
-        return Err(mismatch(value, place, || "string".into()));
+        return Err(mismatch(value, path, || "string".into()));
     };
     let parsed = if micro { Timestamp::parse_micro(text)? } else { Timestamp::parse(text)? };
     if parsed == Timestamp::ZERO {
@@ -156,9 +156,9 @@ fn moment(value: &mut Value, micro: bool, place: &Place<'_>) -> Result<(), Error
     Ok(())
 }
 
-fn duration(value: &mut Value, place: &Place<'_>) -> Result<(), Error> {
+fn duration(value: &mut Value, path: &ValuePath<'_>) -> Result<(), Error> {
     let Value::Str(text) = value else {
-        return Err(mismatch(value, place, || "string".into()));
+        return Err(mismatch(value, path, || "string".into()));
     };
     let nanos = crate::duration::parse(text).ok_or_else(|| Error::Duration(text.to_string()))?;
     let canonical = crate::duration::format(nanos);
@@ -176,8 +176,8 @@ fn free_form(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
         // read.
         AnyKind::Json => match value.hole() {
             Some(Hole::Number(text)) => {
-                let (found, place) = (format!("number {text}"), "value".into());
-                Err(Error::Type { found, place, wanted: "float64".into() })
+                let (found, path) = (format!("number {text}"), "value".into());
+                Err(Error::Type { found, path, wanted: "float64".into() })
             }
             _ => Ok(()),
         },

@@ -41,16 +41,16 @@ impl Part {
 /// of a value in the text whose end is known, so that the value can be skipped without a scan. `None` when the text is
 /// not JSON after all.
 pub fn parse_part(bytes: &[u8], part: Part, known: Range<usize>) -> Option<Value> {
-    Reader { pass: Pass { bytes, at: 0 }, known }.part(part)
+    OutlineReader { pass: Pass { bytes, at: 0 }, known }.part(part)
 }
 
-struct Reader<'a> {
+struct OutlineReader<'a> {
     pass: Pass<'a>,
     /// The start and the end of a value.
     known: Range<usize>,
 }
 
-impl Reader<'_> {
+impl OutlineReader<'_> {
     /// Reads a value. The recursion is as deep as parts are named, which is never much.
     fn part(&mut self, part: Part) -> Option<Value> {
         match (part, self.pass.peek()?) {

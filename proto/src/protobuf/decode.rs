@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::wire::{self, Reader, Tag};
+use super::wire::{self, Tag, WireReader};
 use super::{Error, scalar};
 use crate::catalogue;
 use crate::conform;
 use crate::json;
 use crate::limits::PROTOBUF_DEPTH_MAX;
-use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
+use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type, Wire, WirePart};
 use crate::value::{Float, Map, Str, Value};
 
 /// Returns the object in a message, as [`crate::conform::conform`] would leave it. Ignores unknown fields, and merges a
@@ -34,14 +34,14 @@ pub fn decode_onto(of: &Type, bytes: &[u8], value: Value) -> Result<Value, Error
 }
 
 /// The part of a field that was read so far.
-enum Found {
+enum PartialField {
     Nothing,
     Value(Value),
     /// Entries of a map. The last entry of a repeated key counts.
     Entries(Vec<(Str, Value)>),
 }
 
-impl Found {
+impl PartialField {
     fn take_value(&mut self) -> Value {
         match std::mem::replace(self, Self::Nothing) {
             Self::Value(value) => value,
@@ -64,11 +64,11 @@ impl Found {
 
 fn message(of: &Type, bytes: &[u8], before: Value, depth: usize) -> Result<Value, Error> {
     let depth = depth.checked_sub(1).ok_or(Error::TooDeep)?;
-    let mut found: Vec<Found> = of.fields.iter().map(|_| Found::Nothing).collect();
+    let mut found: Vec<PartialField> = of.fields.iter().map(|_| PartialField::Nothing).collect();
     if let Value::Object(map) = before {
         for (key, member) in map {
             if let Some((at, _)) = of.field(&key) {
-                found[at] = Found::Value(member);
+                found[at] = PartialField::Value(member);
             }
         }
     }
@@ -76,26 +76,26 @@ fn message(of: &Type, bytes: &[u8], before: Value, depth: usize) -> Result<Value
     Ok(finish(of, found))
 }
 
-fn parts(of: &Type, wire: &[Wire], bytes: &[u8], found: &mut [Found], depth: usize) -> Result<(), Error> {
-    let mut reader = Reader::new(bytes);
+fn parts(of: &Type, wire: &[Wire], bytes: &[u8], found: &mut [PartialField], depth: usize) -> Result<(), Error> {
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag(&of.name)? {
         let Ok(at) = wire.binary_search_by_key(&tag.number, |part| part.number) else {
             reader.skip(tag)?;
             continue;
         };
         match wire[at].part {
-            Part::Embedded(_, inner) => {
+            WirePart::Embedded(_, inner) => {
                 expect(tag, wire::BYTES, &of.name)?;
                 parts(of, inner, reader.bytes()?, found, depth)?;
             }
-            Part::Field(index) => field(&of.fields[index], tag, &mut reader, &mut found[index], depth)?,
+            WirePart::Field(index) => field(&of.fields[index], tag, &mut reader, &mut found[index], depth)?,
         }
     }
     Ok(())
 }
 
 /// Puts what was found into the order and form of a conformed object.
-fn finish(of: &Type, found: Vec<Found>) -> Value {
+fn finish(of: &Type, found: Vec<PartialField>) -> Value {
     let mut entries = Vec::with_capacity(found.len());
     for (field, found) in of.fields.iter().zip(found) {
         let value = found.into_value().filter(|value| match field.presence {
@@ -118,7 +118,13 @@ fn finish(of: &Type, found: Vec<Found>) -> Value {
     Value::Object(Map::from_unique(entries))
 }
 
-fn field(field: &Field, tag: Tag, reader: &mut Reader<'_>, found: &mut Found, depth: usize) -> Result<(), Error> {
+fn field(
+    field: &Field,
+    tag: Tag,
+    reader: &mut WireReader<'_>,
+    found: &mut PartialField,
+    depth: usize,
+) -> Result<(), Error> {
     match &field.shape {
         Shape::List(list) if !list.boxed => {
             let mut items = match found.take_value() {
@@ -126,22 +132,22 @@ fn field(field: &Field, tag: Tag, reader: &mut Reader<'_>, found: &mut Found, de
                 _ => Vec::new(),
             };
             list_items(list, tag, reader, &field.name, &mut items, depth)?;
-            *found = Found::Value(Value::Array(items));
+            *found = PartialField::Value(Value::Array(items));
         }
         Shape::Map(map) => {
             expect(tag, wire::BYTES, &field.name)?;
             let entry = entry(map, reader.bytes()?, &field.name, depth)?;
             match found {
-                Found::Entries(entries) => entries.push(entry),
-                Found::Value(Value::Object(map)) => {
+                PartialField::Entries(entries) => entries.push(entry),
+                PartialField::Value(Value::Object(map)) => {
                     // The map is from an earlier part of the message.
                     map.insert(entry.0, entry.1);
                     map.sort();
                 }
-                _ => *found = Found::Entries(vec![entry]),
+                _ => *found = PartialField::Entries(vec![entry]),
             }
         }
-        shape => *found = Found::Value(single(shape, tag, reader, &field.name, found.take_value(), depth)?),
+        shape => *found = PartialField::Value(single(shape, tag, reader, &field.name, found.take_value(), depth)?),
     }
     Ok(())
 }
@@ -150,14 +156,14 @@ fn field(field: &Field, tag: Tag, reader: &mut Reader<'_>, found: &mut Found, de
 fn list_items(
     list: &List,
     tag: Tag,
-    reader: &mut Reader<'_>,
+    reader: &mut WireReader<'_>,
     name: &str,
     items: &mut Vec<Value>,
     depth: usize,
 ) -> Result<(), Error> {
     let packable = matches!(list.item, Shape::Bool | Shape::Int32 | Shape::Int64 | Shape::Uint(_));
     if packable && tag.wire_type == wire::BYTES {
-        let mut packed = Reader::new(reader.bytes()?);
+        let mut packed = WireReader::new(reader.bytes()?);
         while !packed.is_done() {
             items.push(number(&list.item, packed.varint()?));
         }
@@ -193,7 +199,7 @@ fn entry(map: &MapShape, bytes: &[u8], name: &str, depth: usize) -> Result<(Str,
 fn single(
     shape: &Shape,
     tag: Tag,
-    reader: &mut Reader<'_>,
+    reader: &mut WireReader<'_>,
     name: &str,
     before: Value,
     depth: usize,

@@ -2,12 +2,12 @@
 
 use super::forward::{self, Room};
 use super::source::Source;
-use super::tape::Index;
-use super::wire::{self, Writer};
+use super::tape::TextIndex;
+use super::wire::{self, WireWriter};
 use super::{Error, scalar};
 use crate::catalogue;
 use crate::limits::{PROTOBUF_FIELDS_MAX, PROTOBUF_WRITE_DEPTH_MAX};
-use crate::schema::{AnyKind, Field, List, Map as MapShape, Part, Presence, Shape, Type, Wire};
+use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Shape, Type, Wire, WirePart};
 use crate::value::Value;
 
 /// Appends the message of a value that conforms to the type. Members that the type does not have are left out, and
@@ -25,7 +25,7 @@ pub fn encode(of: &Type, value: &Value, out: &mut Vec<u8>) -> Result<(), Error> 
 #[derive(Debug, Default)]
 pub struct Transcoder {
     room: Room,
-    index: Index,
+    index: TextIndex,
 }
 
 impl Transcoder {
@@ -56,7 +56,7 @@ fn encode_source<'s>(of: &Type, value: impl Source<'s>, room: usize, out: &mut V
     if of.message.is_empty() {
         return Err(json_only(of));
     }
-    let mut encoder = Encoder { out: Writer::new(room, out), json: Vec::new(), depth: 0, failed: false };
+    let mut encoder = Encoder { out: WireWriter::new(room, out), json: Vec::new(), depth: 0, failed: false };
     encoder.message(of, Some(value));
     if encoder.failed {
         encoder.out.abandon();
@@ -72,13 +72,13 @@ fn json_only(of: &Type) -> Error {
 
 /// Appends the encoding of an absent field.
 pub(super) fn absent(field: &Field, number: u32, out: &mut Vec<u8>) {
-    let mut encoder = Encoder { out: Writer::new(wire::ROOM, out), json: Vec::new(), depth: 0, failed: false };
+    let mut encoder = Encoder { out: WireWriter::new(wire::ROOM, out), json: Vec::new(), depth: 0, failed: false };
     encoder.field::<&Value>(number, field, None);
     encoder.out.finish();
 }
 
 struct Encoder<'a> {
-    out: Writer<'a>,
+    out: WireWriter<'a>,
     /// The text of a free-form value, before it is put in front.
     json: Vec<u8>,
     depth: usize,
@@ -105,12 +105,12 @@ impl Encoder<'_> {
     fn parts<'s, S: Source<'s>>(&mut self, of: &Type, wire: &[Wire], members: &[Option<S>]) {
         for Wire { number, part } in wire.iter().rev() {
             match *part {
-                Part::Embedded(_, parts) => {
+                WirePart::Embedded(_, parts) => {
                     let mark = self.out.written();
                     self.parts(of, parts, members);
                     self.out.close(*number, mark);
                 }
-                Part::Field(index) => self.field(*number, &of.fields[index], members.get(index).copied().flatten()),
+                WirePart::Field(index) => self.field(*number, &of.fields[index], members.get(index).copied().flatten()),
             }
         }
     }

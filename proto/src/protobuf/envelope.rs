@@ -1,6 +1,6 @@
 //! The envelope of a message: the magic number and type of an object, list items, frames of a watch.
 
-use super::wire::{self, Reader};
+use super::wire::{self, WireReader};
 use super::{Error, decode_onto, encode, scalar};
 use crate::schema::Type;
 use crate::value::{Map, Str, Value};
@@ -43,7 +43,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, Error> {
         Some(body) => body,
     };
     let mut envelope = Envelope::default();
-    let mut reader = Reader::new(body);
+    let mut reader = WireReader::new(body);
     while let Some(tag) = reader.tag("Unknown")? {
         if !(1..=4).contains(&tag.number) {
             reader.skip(tag)?;

@@ -5,8 +5,8 @@
 //! precedes its content, is filled in afterwards. Anything unexpected or rare is left to [`super::tape`]: the functions
 //! then return `None`.
 
-use super::plan::{Plan, Step};
-use super::wire::{Writer, push_head, push_part, push_varint, varint_size};
+use super::plan::{MemberPlan, Plan};
+use super::wire::{WireWriter, push_head, push_part, push_varint, varint_size};
 use super::{scalar, wire};
 use crate::json::scan;
 use crate::limits::PROTOBUF_WRITE_DEPTH_MAX;
@@ -44,7 +44,7 @@ struct Forward<'a> {
 }
 
 /// How far the message of a plan has been written.
-struct Place<'p> {
+struct MessageProgress<'p> {
     plan: &'p Plan,
     /// The next slot.
     slot: usize,
@@ -54,7 +54,7 @@ struct Place<'p> {
     open: Option<usize>,
 }
 
-impl<'p> Place<'p> {
+impl<'p> MessageProgress<'p> {
     fn new(plan: &'p Plan) -> Self {
         Self { plan, slot: 0, group: 0, open: None }
     }
@@ -161,17 +161,17 @@ impl Forward<'_> {
             return None;
         }
         self.depth += 1;
-        let mut place = Place::new(plan);
+        let mut progress = MessageProgress::new(plan);
         let (waiting, aside) = (self.room.waiting.len(), self.room.aside.len());
-        self.members(plan, &mut place, waiting)?;
-        self.reach(plan.slots(), &mut place, waiting)?;
+        self.members(plan, &mut progress, waiting)?;
+        self.reach(plan.slots(), &mut progress, waiting)?;
         self.room.aside.truncate(aside);
         self.depth -= 1;
         Some(())
     }
 
     /// Writes members. The waiting members of this object are those from index `waiting` on.
-    fn members(&mut self, plan: &Plan, place: &mut Place<'_>, waiting: usize) -> Option<()> {
+    fn members(&mut self, plan: &Plan, progress: &mut MessageProgress<'_>, waiting: usize) -> Option<()> {
         self.expect(b'{')?;
         if self.takes(b"}") {
             return Some(());
@@ -180,22 +180,22 @@ impl Forward<'_> {
         loop {
             let field = plan.find(&self.text[self.at..], before)?;
             before = Some(field);
-            let step = &plan.steps[field];
-            self.at += step.key_length();
-            match step.slot {
+            let member = &plan.member_plans[field];
+            self.at += member.key_length();
+            match member.slot {
                 None => self.at = scan::value_end(self.text, self.at)?,
                 Some(_) if self.takes(b"null") => {}
-                Some(slot) if step.waits => {
+                Some(slot) if member.waits => {
                     let (from, aside) = (self.out.len(), self.room.aside.len());
-                    self.field(step)?;
+                    self.field(member)?;
                     self.room.aside.extend_from_slice(&self.out[from..]);
                     self.out.truncate(from);
                     self.room.waiting.push((slot, aside, self.room.aside.len()));
                 }
                 Some(slot) => {
-                    self.reach(slot, place, waiting)?;
-                    place.slot = slot + 1;
-                    self.field(step)?;
+                    self.reach(slot, progress, waiting)?;
+                    progress.slot = slot + 1;
+                    self.field(member)?;
                 }
             }
             if self.ends(b'}')? {
@@ -205,7 +205,7 @@ impl Forward<'_> {
     }
 
     /// Writes everything before a slot: members that wait, from index `first` on, and absent fields between them.
-    fn reach(&mut self, to: usize, place: &mut Place<'_>, first: usize) -> Option<()> {
+    fn reach(&mut self, to: usize, progress: &mut MessageProgress<'_>, first: usize) -> Option<()> {
         let Room { waiting, aside } = &mut *self.room;
         while waiting.len() > first {
             let next = (first..waiting.len()).min_by_key(|at| waiting[*at].0)?;
@@ -214,15 +214,15 @@ impl Forward<'_> {
                 break;
             }
             waiting.swap_remove(next);
-            place.advance(slot, self.out)?;
-            place.slot = slot + 1;
+            progress.advance(slot, self.out)?;
+            progress.slot = slot + 1;
             self.out.extend_from_slice(&aside[from..end]);
         }
-        place.advance(to, self.out)
+        progress.advance(to, self.out)
     }
 
-    fn field(&mut self, step: &Step) -> Option<()> {
-        match step.shape {
+    fn field(&mut self, member: &MemberPlan) -> Option<()> {
+        match member.shape {
             Shape::List(list) if list.boxed => None,
             Shape::List(list) => {
                 self.expect(b'[')?;
@@ -230,18 +230,18 @@ impl Forward<'_> {
                     return Some(());
                 }
                 loop {
-                    self.single(step.number, &list.item, step)?;
+                    self.single(member.number, &list.item, member)?;
                     if self.ends(b']')? {
                         return Some(());
                     }
                 }
             }
-            Shape::Map(map) => self.map(step, &map.value),
-            shape => self.single(step.number, shape, step),
+            Shape::Map(map) => self.map(member, &map.value),
+            shape => self.single(member.number, shape, member),
         }
     }
 
-    fn map(&mut self, step: &Step, shape: &Shape) -> Option<()> {
+    fn map(&mut self, member: &MemberPlan, shape: &Shape) -> Option<()> {
         self.expect(b'{')?;
         if self.takes(b"}") {
             return Some(());
@@ -255,11 +255,11 @@ impl Forward<'_> {
             }
             before = Some(key);
             self.expect(b':')?;
-            self.head(step.number);
+            self.head(member.number);
             let length = reserve(1, self.out);
             push_head(1, key.len(), self.out);
             self.out.extend_from_slice(key);
-            self.single(2, shape, step)?;
+            self.single(2, shape, member)?;
             close(length, 1, self.out);
             if self.ends(b'}')? {
                 return Some(());
@@ -273,7 +273,7 @@ impl Forward<'_> {
     }
 
     /// Writes one field, list item or map value.
-    fn single(&mut self, number: u32, shape: &Shape, step: &Step) -> Option<()> {
+    fn single(&mut self, number: u32, shape: &Shape, member: &MemberPlan) -> Option<()> {
         match shape {
             Shape::Bool => {
                 let truth = self.takes(b"true");
@@ -306,7 +306,7 @@ impl Forward<'_> {
             Shape::Duration => self.scalar(number, |text, out| scalar::write_duration(Some(text), out))?,
             Shape::Any(AnyKind::RawExtension | AnyKind::FieldsV1 | AnyKind::Json) => self.raw(number)?,
             Shape::Struct(_) => {
-                let plan = step.nested()?;
+                let plan = member.nested()?;
                 self.head(number);
                 let size = plan.length_size();
                 let length = reserve(size, self.out);
@@ -324,14 +324,14 @@ impl Forward<'_> {
     }
 
     /// Writes a field whose content is made from a text.
-    fn scalar(&mut self, number: u32, contents: impl FnOnce(&str, &mut Writer<'_>)) -> Option<()> {
+    fn scalar(&mut self, number: u32, contents: impl FnOnce(&str, &mut WireWriter<'_>)) -> Option<()> {
         let text = std::str::from_utf8(self.plain()?).ok()?;
         self.small(number, |out| contents(text, out));
         Some(())
     }
 
-    fn small(&mut self, number: u32, contents: impl FnOnce(&mut Writer<'_>)) {
-        let mut writer = Writer::new(SMALL, self.out);
+    fn small(&mut self, number: u32, contents: impl FnOnce(&mut WireWriter<'_>)) {
+        let mut writer = WireWriter::new(SMALL, self.out);
         contents(&mut writer);
         writer.close(number, 0);
         writer.finish();

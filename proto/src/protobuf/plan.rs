@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 
 use super::encode::absent;
 use super::wire;
-use crate::schema::{Field, Part, Shape, Type, Wire};
+use crate::schema::{Field, Shape, Type, Wire, WirePart};
 
 /// A type whose members can be written in the order in which they are met.
 ///
@@ -18,9 +18,9 @@ use crate::schema::{Field, Part, Shape, Type, Wire};
 #[derive(Debug)]
 pub(super) struct Plan {
     /// The fields in the order of JSON.
-    pub(super) steps: Vec<Step>,
+    pub(super) member_plans: Vec<MemberPlan>,
     /// Embedded structs, in the order of their slots.
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<SlotGroup>,
     /// The first field of the last object, which is likely the first of the next.
     first: AtomicU16,
     /// The number of bytes that the length of a message probably takes: as many as that of the last one.
@@ -32,7 +32,7 @@ pub(super) struct Plan {
 
 /// How a member is written.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct MemberPlan {
     /// The member's key as it is written in JSON, with quotes and colon.
     key: Vec<u8>,
     /// The first eight bytes of the key, and the eight after them, each with a mask of the bytes that count.
@@ -54,7 +54,7 @@ pub(super) struct Step {
 
 /// The slots of an embedded struct.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct SlotGroup {
     /// The field number of the message that they form.
     pub(super) number: u32,
     /// The first slot, and the slot after the last one.
@@ -89,7 +89,7 @@ impl Plan {
             return None;
         }
         let mut plan = Self {
-            steps: fields.iter().map(Step::of).collect(),
+            member_plans: fields.iter().map(MemberPlan::of).collect(),
             groups: Vec::new(),
             first: AtomicU16::new(0),
             length_size: AtomicU8::new(1),
@@ -98,25 +98,25 @@ impl Plan {
         };
         for Wire { number, part } in of.wire {
             match *part {
-                Part::Field(field) => plan.slot(of, *number, field)?,
-                Part::Embedded(_, parts) => {
+                WirePart::Field(field) => plan.slot(of, *number, field)?,
+                WirePart::Embedded(_, parts) => {
                     let (first, from) = (plan.slots(), plan.zeros.len());
                     for Wire { number, part } in parts {
                         // An embedded struct in an embedded struct would need a stack of groups.
-                        let Part::Field(field) = *part else { return None };
+                        let WirePart::Field(field) = *part else { return None };
                         plan.slot(of, *number, field)?;
                     }
                     let mut zero = Vec::new();
                     wire::push_head(*number, plan.zeros.len() - from, &mut zero);
                     zero.extend_from_slice(&plan.zeros[from..]);
-                    plan.groups.push(Group { number: *number, first, end: plan.slots(), zero });
+                    plan.groups.push(SlotGroup { number: *number, first, end: plan.slots(), zero });
                 }
             }
         }
         let mut earliest = usize::MAX;
-        for step in plan.steps.iter_mut().rev() {
-            let Some(slot) = step.slot else { continue };
-            step.waits = slot > earliest;
+        for member in plan.member_plans.iter_mut().rev() {
+            let Some(slot) = member.slot else { continue };
+            member.waits = slot > earliest;
             earliest = earliest.min(slot);
         }
         Some(plan)
@@ -125,8 +125,8 @@ impl Plan {
     /// Gives a field the next slot.
     fn slot(&mut self, of: &Type, number: u32, field: usize) -> Option<()> {
         let slot = self.slots();
-        let step = self.steps.get_mut(field)?;
-        (step.slot, step.number) = (Some(slot), number);
+        let member = self.member_plans.get_mut(field)?;
+        (member.slot, member.number) = (Some(slot), number);
         absent(&of.fields[field], number, &mut self.zeros);
         self.offsets.push(self.zeros.len());
         Some(())
@@ -164,13 +164,13 @@ impl Plan {
     /// there is tried first.
     pub(super) fn find(&self, text: &[u8], before: Option<usize>) -> Option<usize> {
         let head = text.first_chunk().map(|head| u64::from_le_bytes(*head))?;
-        let is_it = |step: &Step| step.head.is(head) && step.is_at(text);
-        let last = before.map_or(&self.first, |before| &self.steps[before].next_field);
+        let is_it = |member: &MemberPlan| member.head.is(head) && member.is_at(text);
+        let last = before.map_or(&self.first, |before| &self.member_plans[before].next_field);
         let guess = usize::from(last.load(Ordering::Relaxed));
-        if self.steps.get(guess).is_some_and(is_it) {
+        if self.member_plans.get(guess).is_some_and(is_it) {
             return Some(guess);
         }
-        let (passed, ahead) = self.steps.split_at(before.map_or(0, |before| before + 1));
+        let (passed, ahead) = self.member_plans.split_at(before.map_or(0, |before| before + 1));
         let found = ahead.iter().position(is_it).map(|at| passed.len() + at);
         let found = found.or_else(|| passed.iter().position(is_it))?;
         last.store(u16::try_from(found).unwrap_or(u16::MAX), Ordering::Relaxed);
@@ -178,7 +178,7 @@ impl Plan {
     }
 }
 
-impl Step {
+impl MemberPlan {
     fn of(field: &'static Field) -> Self {
         let key = format!("\"{}\":", field.name).into_bytes();
         let (head, next) = (Word::of(&key), Word::of(key.get(WORD..).unwrap_or_default()));

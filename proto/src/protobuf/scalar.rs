@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::wire::{Reader, Writer};
+use super::wire::{WireReader, WireWriter};
 use super::{Error, wire};
 use crate::quantity;
 use crate::time::Timestamp;
@@ -15,7 +15,7 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_MICRO: i64 = 1_000;
 
 /// Writes the content of a time; nothing for an unset one.
-pub(super) fn write_time(text: Option<&str>, micro: bool, out: &mut Writer<'_>) {
+pub(super) fn write_time(text: Option<&str>, micro: bool, out: &mut WireWriter<'_>) {
     let parsed = text.and_then(|text| if micro { Timestamp::parse_micro(text) } else { Timestamp::parse(text) }.ok());
     let Some(Timestamp { seconds, nanos }) = parsed else { return };
     let nanos = if micro { i64::from(nanos) / NANOS_PER_MICRO * NANOS_PER_MICRO } else { 0 };
@@ -49,7 +49,7 @@ pub(super) fn read_time(bytes: &[u8], micro: bool) -> Result<Value, Error> {
 }
 
 /// Writes the content of a duration.
-pub(super) fn write_duration(text: Option<&str>, out: &mut Writer<'_>) {
+pub(super) fn write_duration(text: Option<&str>, out: &mut WireWriter<'_>) {
     out.number(1, text.and_then(crate::duration::parse).unwrap_or(0));
 }
 
@@ -77,7 +77,7 @@ pub(super) fn read_quantity(bytes: &[u8]) -> Result<Value, Error> {
 }
 
 /// Writes the content of an `IntOrString`.
-pub(super) fn write_int_or_string(text: Option<&str>, number: i64, out: &mut Writer<'_>) {
+pub(super) fn write_int_or_string(text: Option<&str>, number: i64, out: &mut WireWriter<'_>) {
     out.bytes(3, text.unwrap_or("").as_bytes());
     out.number(2, number);
     out.number(1, text.is_some().into());
@@ -119,9 +119,9 @@ pub(super) fn to_base64(bytes: &[u8]) -> Value {
 pub(super) fn fields<'a>(
     bytes: &'a [u8],
     message: &str,
-    mut each: impl FnMut(wire::Tag, &mut Reader<'a>) -> Result<(), Error>,
+    mut each: impl FnMut(wire::Tag, &mut WireReader<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some(tag) = reader.tag(message)? {
         each(tag, &mut reader)?;
     }

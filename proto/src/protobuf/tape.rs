@@ -14,14 +14,14 @@ const NONE: u32 = u32::MAX;
 
 /// The index of one JSON text. Its memory is reused for the next text.
 #[derive(Debug, Default)]
-pub(super) struct Index {
-    entries: Vec<Entry>,
+pub(super) struct TextIndex {
+    entries: Vec<TapeEntry>,
     /// Containers that are not closed yet.
     open: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ValueKind {
     Scalar,
     /// A string without escapes.
     Plain,
@@ -34,8 +34,8 @@ enum Kind {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
-    kind: Kind,
+struct TapeEntry {
+    kind: ValueKind,
     /// The start and the end of the value's text, quotes included.
     start: u32,
     end: u32,
@@ -47,7 +47,7 @@ struct Entry {
     key: u32,
 }
 
-impl Index {
+impl TextIndex {
     /// Indexes a text. `None` when it is not JSON, nests too deep or is longer than 4 GiB.
     pub(super) fn read<'t>(&'t mut self, text: &'t str) -> Option<Tape<'t>> {
         self.entries.clear();
@@ -79,11 +79,12 @@ impl Index {
             match cursor.bytes[start] {
                 b'{' if self.is_owned_fields(text, key) => {
                     cursor.at = scan::value_end(cursor.bytes, start)?;
-                    self.push(Kind::Raw, start, cursor.at, key)?;
+                    self.push(ValueKind::Raw, start, cursor.at, key)?;
                 }
                 open @ (b'{' | b'[') => {
                     let object = open == b'{';
-                    let id = self.push(if object { Kind::Object } else { Kind::List }, start, start + 1, key)?;
+                    let id =
+                        self.push(if object { ValueKind::Object } else { ValueKind::List }, start, start + 1, key)?;
                     cursor.at = start + 1;
                     if cursor.peek()? != open + 2 {
                         if self.open.len() == JSON_READ_DEPTH_MAX {
@@ -105,7 +106,7 @@ impl Index {
                     if cursor.at == start {
                         return None;
                     }
-                    self.push(Kind::Scalar, start, cursor.at, key)?;
+                    self.push(ValueKind::Scalar, start, cursor.at, key)?;
                 }
             }
             match self.next(&mut cursor)? {
@@ -118,7 +119,7 @@ impl Index {
     /// Closes the containers that end after a value, and returns what follows. `None` when the text is malformed.
     fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<Next> {
         while let Some(&id) = self.open.last() {
-            let object = self.entries[id as usize].kind == Kind::Object;
+            let object = self.entries[id as usize].kind == ValueKind::Object;
             match cursor.peek()? {
                 b',' => {
                     cursor.at += 1;
@@ -143,7 +144,7 @@ impl Index {
         let kind = cursor.string()?;
         let id = self.entries.len() as u32;
         let (start, end) = (start as u32, cursor.at as u32);
-        self.entries.push(Entry { kind, start, end, last: NONE, previous: NONE, key: NONE });
+        self.entries.push(TapeEntry { kind, start, end, last: NONE, previous: NONE, key: NONE });
         if cursor.peek()? != b':' {
             return None;
         }
@@ -151,13 +152,13 @@ impl Index {
         Some(id)
     }
 
-    fn push(&mut self, kind: Kind, start: usize, end: usize, key: u32) -> Option<u32> {
+    fn push(&mut self, kind: ValueKind, start: usize, end: usize, key: u32) -> Option<u32> {
         let id = u32::try_from(self.entries.len()).ok()?;
         let mut previous = NONE;
         if let Some(&parent) = self.open.last() {
             previous = std::mem::replace(&mut self.entries[parent as usize].last, id);
         }
-        self.entries.push(Entry { kind, start: start as u32, end: end as u32, last: NONE, previous, key });
+        self.entries.push(TapeEntry { kind, start: start as u32, end: end as u32, last: NONE, previous, key });
         Some(id)
     }
 }
@@ -189,10 +190,10 @@ impl Cursor<'_> {
     }
 
     /// Passes a string.
-    fn string(&mut self) -> Option<Kind> {
+    fn string(&mut self) -> Option<ValueKind> {
         let (end, escapes) = scan::string_end(self.bytes, self.at)?;
         self.at = end;
-        Some(if escapes { Kind::Escaped } else { Kind::Plain })
+        Some(if escapes { ValueKind::Escaped } else { ValueKind::Plain })
     }
 
     /// Passes a number, boolean or `null`.
@@ -206,38 +207,38 @@ impl Cursor<'_> {
 /// An indexed text.
 pub(super) struct Tape<'t> {
     text: &'t str,
-    entries: &'t [Entry],
+    entries: &'t [TapeEntry],
 }
 
 impl<'t> Tape<'t> {
     /// Returns the outermost value.
-    pub(super) fn root(&'t self) -> Node<'t> {
-        Node { tape: self, at: 0 }
+    pub(super) fn root(&'t self) -> IndexedValue<'t> {
+        IndexedValue { tape: self, at: 0 }
     }
 }
 
 /// A value of an indexed text. It is small, because the members of every object are sorted into places.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'t> {
+pub(super) struct IndexedValue<'t> {
     tape: &'t Tape<'t>,
     at: u32,
 }
 
-impl<'t> Node<'t> {
-    fn entry(self) -> &'t Entry {
+impl<'t> IndexedValue<'t> {
+    fn entry(self) -> &'t TapeEntry {
         &self.tape.entries[self.at as usize]
     }
 
     fn raw(self) -> &'t str {
-        let Entry { start, end, .. } = *self.entry();
+        let TapeEntry { start, end, .. } = *self.entry();
         &self.tape.text[start as usize..end as usize]
     }
 
     fn string(self) -> Option<Cow<'t, str>> {
         let raw = self.raw();
         match self.entry().kind {
-            Kind::Plain => Some(Cow::Borrowed(&raw[1..raw.len() - 1])),
-            Kind::Escaped => {
+            ValueKind::Plain => Some(Cow::Borrowed(&raw[1..raw.len() - 1])),
+            ValueKind::Escaped => {
                 let value = crate::json::parse(raw.as_bytes()).ok()?;
                 value.as_str().map(|text| Cow::Owned(text.to_owned()))
             }
@@ -246,24 +247,24 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the parts of a container of this kind, the last one first.
-    fn parts(self, kind: Kind) -> impl Iterator<Item = Node<'t>> {
+    fn parts(self, kind: ValueKind) -> impl Iterator<Item = IndexedValue<'t>> {
         let entry = self.entry();
         let mut at = if entry.kind == kind { entry.last } else { NONE };
         std::iter::from_fn(move || {
-            let node = (at != NONE).then_some(Node { at, ..self })?;
+            let node = (at != NONE).then_some(IndexedValue { at, ..self })?;
             at = node.entry().previous;
             Some(node)
         })
     }
 }
 
-impl<'t> Source<'t> for Node<'t> {
+impl<'t> Source<'t> for IndexedValue<'t> {
     fn is_null(self) -> bool {
-        self.entry().kind == Kind::Scalar && self.raw() == "null"
+        self.entry().kind == ValueKind::Scalar && self.raw() == "null"
     }
 
     fn is_list(self) -> bool {
-        self.entry().kind == Kind::List
+        self.entry().kind == ValueKind::List
     }
 
     fn truth(self) -> Option<bool> {
@@ -283,12 +284,12 @@ impl<'t> Source<'t> for Node<'t> {
     }
 
     fn items(self) -> impl Iterator<Item = Self> {
-        self.parts(Kind::List)
+        self.parts(ValueKind::List)
     }
 
     fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Self)> {
-        self.parts(Kind::Object).map(move |member| {
-            let key = Node { at: member.entry().key, ..self };
+        self.parts(ValueKind::Object).map(move |member| {
+            let key = IndexedValue { at: member.entry().key, ..self };
             (key.string().unwrap_or_default(), member)
         })
     }

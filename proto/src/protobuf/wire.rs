@@ -17,7 +17,7 @@ pub(super) const ROOM: usize = 1024;
 
 /// Writes a message after the content of a buffer, from its end to its start, so that a length is known when it is
 /// written and nothing must be measured before.
-pub(super) struct Writer<'a> {
+pub(super) struct WireWriter<'a> {
     out: &'a mut Vec<u8>,
     /// The offset at which the message will start.
     start: usize,
@@ -25,7 +25,7 @@ pub(super) struct Writer<'a> {
     at: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> WireWriter<'a> {
     /// Starts a message after the content of `out`, with this much room at first.
     pub(super) fn new(room: usize, out: &'a mut Vec<u8>) -> Self {
         let start = out.len();
@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         self.tag(number, VARINT);
     }
 
-    /// Makes what was written since `mark` (see [`Writer::written`]) the contents of a field.
+    /// Makes what was written since `mark` (see [`WireWriter::written`]) the contents of a field.
     pub(super) fn close(&mut self, number: u32, mark: usize) {
         self.varint((self.written() - mark) as u64);
         self.tag(number, BYTES);
@@ -150,7 +150,7 @@ pub(super) fn push_part(text: &[u8], from: usize, to: usize, out: &mut Vec<u8>) 
 
 /// Reads the fields of one message.
 #[derive(Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(super) struct WireReader<'a> {
     rest: &'a [u8],
 }
 
@@ -163,7 +163,7 @@ pub(super) struct Tag {
     pub(super) wire_type: u8,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     /// Returns a reader of `bytes`.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -255,22 +255,22 @@ mod tests {
     fn varints_come_back() {
         for value in [0, 1, 127, 128, 300, 1 << 21, u64::from(u32::MAX), u64::MAX] {
             let (mut backwards, mut forwards) = (b"x".to_vec(), b"x".to_vec());
-            let mut writer = Writer::new(ROOM, &mut backwards);
+            let mut writer = WireWriter::new(ROOM, &mut backwards);
             writer.varint(value);
             writer.finish();
             push_varint(value, &mut forwards);
             assert_eq!(backwards, forwards);
             assert_eq!(backwards.len() - 1, varint_size(value));
-            assert_eq!(Reader::new(&backwards[1..]).varint(), Ok(value));
+            assert_eq!(WireReader::new(&backwards[1..]).varint(), Ok(value));
         }
-        assert_eq!(Reader::new(&[0x80]).varint(), Err(Error::UnexpectedEnd));
-        assert_eq!(Reader::new(&[0xff; 11]).varint(), Err(Error::Overflow));
+        assert_eq!(WireReader::new(&[0x80]).varint(), Err(Error::UnexpectedEnd));
+        assert_eq!(WireReader::new(&[0xff; 11]).varint(), Err(Error::Overflow));
     }
 
     #[test]
     fn room_grows_without_losing_bytes() {
         let mut out = vec![7];
-        let mut writer = Writer::new(ROOM, &mut out);
+        let mut writer = WireWriter::new(ROOM, &mut out);
         for index in (0..200_u8).rev() {
             writer.raw(&[index; 100]);
         }
@@ -283,7 +283,7 @@ mod tests {
     fn unknown_fields_of_every_wire_type_are_passed_over() {
         // A group that contains a varint and a group, then eight and four bytes, then field 1.
         let bytes = [0x0b, 0x10, 0x01, 0x1b, 0x1c, 0x0c, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0x15, 0, 0, 0, 0, 0x08, 0x05];
-        let mut reader = Reader::new(&bytes);
+        let mut reader = WireReader::new(&bytes);
         for _ in 0..3 {
             let tag = reader.tag("M").unwrap().unwrap();
             reader.skip(tag).unwrap();
@@ -291,7 +291,10 @@ mod tests {
         assert_eq!(reader.tag("M").unwrap().unwrap().number, 1);
         assert_eq!(reader.varint(), Ok(5));
         assert!(reader.is_done());
-        assert_eq!(Reader::new(&[0x0c]).tag("M").err(), Some(Error::EndGroup("M".into())));
-        assert_eq!(Reader::new(&[0x12, 5, 0]).skip(Tag { number: 1, wire_type: 7 }), Err(Error::IllegalWireType(7)));
+        assert_eq!(WireReader::new(&[0x0c]).tag("M").err(), Some(Error::EndGroup("M".into())));
+        assert_eq!(
+            WireReader::new(&[0x12, 5, 0]).skip(Tag { number: 1, wire_type: 7 }),
+            Err(Error::IllegalWireType(7))
+        );
     }
 }

@@ -19,7 +19,7 @@ use crate::value::{Map, Str, Value};
 pub use default::{Overgrown, default, drop_nulls};
 pub use pattern::Pattern;
 pub use prune::prune;
-pub use read::Reader;
+pub use read::SchemaReader;
 pub use rules::{Enumeration, ValueValidations};
 use shared::hash_value;
 
@@ -126,7 +126,7 @@ pub enum Additional {
 impl Structural {
     /// Reads a schema. Leaves out what it does not understand.
     pub fn of(schema: &Value) -> Self {
-        Reader::default().read(schema)
+        SchemaReader::default().read(schema)
     }
 
     /// Returns the value that absent values get. Returns `None` if they stay absent.

@@ -11,9 +11,9 @@ use crate::value::Value;
 /// kept unchanged. Objects without unknown members are not changed.
 pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<String> {
     let mut unknown = Vec::new();
-    let place = Place { schema: Some(schema), preserves: false, is_object: is_root };
+    let context = PruningContext { schema: Some(schema), preserves: false, is_object: is_root };
     let (mut drops, mut bytes) = (false, 0);
-    find(place, value, &mut String::new(), &mut |path| {
+    find(context, value, &mut String::new(), &mut |path| {
         drops = true;
         bytes += path.len();
         if bytes <= PRUNED_PATHS_BYTES_MAX {
@@ -25,15 +25,15 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
         drops |= value.as_object().is_some_and(|map| map.keys().any(is_meta));
     }
     if drops {
-        clean(place, value);
+        clean(context, value);
         unknown.sort_unstable();
     }
     unknown
 }
 
-/// The place of a value.
+/// What the schemas around a value say about it.
 #[derive(Clone, Copy)]
-struct Place<'s> {
+struct PruningContext<'s> {
     /// Its schema. `None` where the schema has none for it.
     schema: Option<&'s Structural>,
     /// Whether unknown members are kept because of an enclosing list.
@@ -46,10 +46,10 @@ struct Place<'s> {
 enum MemberSchema<'s> {
     Preserved,
     Unknown,
-    Known(Place<'s>),
+    Known(PruningContext<'s>),
 }
 
-impl<'s> Place<'s> {
+impl<'s> PruningContext<'s> {
     fn at(schema: Option<&'s Structural>) -> Self {
         Self { schema, preserves: false, is_object: false }
     }
@@ -72,7 +72,7 @@ impl<'s> Place<'s> {
         }
     }
 
-    /// Returns the place of the items of a list. Returns `None` when they are kept as they are.
+    /// Returns the context of the items of a list. Returns `None` when they are kept as they are.
     fn items(self) -> Option<Self> {
         let items = self.schema.and_then(|schema| schema.items.as_deref());
         let preserves = self.preserves();
@@ -81,12 +81,12 @@ impl<'s> Place<'s> {
 }
 
 /// Visits the paths of unknown members.
-fn find(place: Place<'_>, value: &Value, path: &mut String, visit: &mut impl FnMut(&str)) {
+fn find(context: PruningContext<'_>, value: &Value, path: &mut String, visit: &mut impl FnMut(&str)) {
     let length = path.len();
     match value {
         Value::Object(map) => {
             for (name, value) in map.iter() {
-                let schema = place.member(name);
+                let schema = context.member(name);
                 if matches!(schema, MemberSchema::Preserved)
                     || matches!(schema, MemberSchema::Unknown) && length == 0 && is_meta(name)
                 {
@@ -97,20 +97,20 @@ fn find(place: Place<'_>, value: &Value, path: &mut String, visit: &mut impl FnM
                 }
                 path.push_str(name);
                 match schema {
-                    MemberSchema::Known(place) => find(place, value, path, visit),
+                    MemberSchema::Known(context) => find(context, value, path, visit),
                     _ => visit(path),
                 }
                 path.truncate(length);
             }
         }
         Value::Array(items) => {
-            let Some(place) = place.items() else { return };
+            let Some(context) = context.items() else { return };
             for (index, item) in items.iter().enumerate() {
                 if !matches!(item, Value::Object(_) | Value::Array(_)) {
                     continue;
                 }
                 path.push_str(&format!("[{index}]"));
-                find(place, item, path, visit);
+                find(context, item, path, visit);
                 path.truncate(length);
             }
         }
@@ -119,19 +119,19 @@ fn find(place: Place<'_>, value: &Value, path: &mut String, visit: &mut impl FnM
 }
 
 /// Drops unknown members.
-fn clean(place: Place<'_>, value: &mut Value) {
+fn clean(context: PruningContext<'_>, value: &mut Value) {
     match value {
-        Value::Object(map) => map.retain(|name, value| match place.member(name) {
+        Value::Object(map) => map.retain(|name, value| match context.member(name) {
             MemberSchema::Preserved => true,
             MemberSchema::Unknown => false,
-            MemberSchema::Known(place) => {
-                clean(place, value);
+            MemberSchema::Known(context) => {
+                clean(context, value);
                 true
             }
         }),
         Value::Array(items) => {
-            let Some(place) = place.items() else { return };
-            items.iter_mut().for_each(|item| clean(place, item));
+            let Some(context) = context.items() else { return };
+            items.iter_mut().for_each(|item| clean(context, item));
         }
         _ => {}
     }

@@ -1,6 +1,6 @@
 //! Reading a schema from JSON.
 
-use super::rules::Rule;
+use super::rules::ValueValidation;
 use super::shared::Pool;
 use super::{Additional, Enumeration, Extra, ListType, Pattern, Shared, Structural, ValueType, ValueValidations};
 use crate::json;
@@ -33,11 +33,11 @@ const RULES: [&str; 20] = [
 
 /// Reads schemas. All schemas that one reader reads share their equal parts.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct SchemaReader {
     pool: Pool,
 }
 
-impl Reader {
+impl SchemaReader {
     /// Reads a schema. Leaves out what it does not understand.
     pub fn read(&mut self, schema: &Value) -> Structural {
         self.schema(schema, 0)
@@ -110,26 +110,26 @@ impl Reader {
         let values = Some(schema.list_at(&["enum"])).filter(|values| !values.is_empty());
         let required = Some(texts(schema, "required")).filter(|names| !names.is_empty());
         let stated = [
-            values.map(|values| Rule::Enumeration(Box::new(Enumeration::of(values)))),
-            text("format").map(|format| Rule::Format(format.into())),
-            text("pattern").map(|pattern| Rule::Pattern(Box::new(Pattern::new(pattern)))),
-            number("minimum").map(Rule::Minimum),
-            flag("exclusiveMinimum", Rule::ExclusiveMinimum),
-            number("maximum").map(Rule::Maximum),
-            flag("exclusiveMaximum", Rule::ExclusiveMaximum),
-            number("multipleOf").map(Rule::MultipleOf),
-            count("minLength").map(Rule::MinLength),
-            count("maxLength").map(Rule::MaxLength),
-            count("minItems").map(Rule::MinItems),
-            count("maxItems").map(Rule::MaxItems),
-            flag("uniqueItems", Rule::UniqueItems),
-            count("minProperties").map(Rule::MinProperties),
-            count("maxProperties").map(Rule::MaxProperties),
-            required.map(|names| Rule::Required(names.into())),
-            self.list(schema, "allOf", depth).map(Rule::AllOf),
-            self.list(schema, "anyOf", depth).map(Rule::AnyOf),
-            self.list(schema, "oneOf", depth).map(Rule::OneOf),
-            self.below(schema, "not", depth).map(Rule::Not),
+            values.map(|values| ValueValidation::Enumeration(Box::new(Enumeration::of(values)))),
+            text("format").map(|format| ValueValidation::Format(format.into())),
+            text("pattern").map(|pattern| ValueValidation::Pattern(Box::new(Pattern::new(pattern)))),
+            number("minimum").map(ValueValidation::Minimum),
+            flag("exclusiveMinimum", ValueValidation::ExclusiveMinimum),
+            number("maximum").map(ValueValidation::Maximum),
+            flag("exclusiveMaximum", ValueValidation::ExclusiveMaximum),
+            number("multipleOf").map(ValueValidation::MultipleOf),
+            count("minLength").map(ValueValidation::MinLength),
+            count("maxLength").map(ValueValidation::MaxLength),
+            count("minItems").map(ValueValidation::MinItems),
+            count("maxItems").map(ValueValidation::MaxItems),
+            flag("uniqueItems", ValueValidation::UniqueItems),
+            count("minProperties").map(ValueValidation::MinProperties),
+            count("maxProperties").map(ValueValidation::MaxProperties),
+            required.map(|names| ValueValidation::Required(names.into())),
+            self.list(schema, "allOf", depth).map(ValueValidation::AllOf),
+            self.list(schema, "anyOf", depth).map(ValueValidation::AnyOf),
+            self.list(schema, "oneOf", depth).map(ValueValidation::OneOf),
+            self.below(schema, "not", depth).map(ValueValidation::Not),
         ];
         ValueValidations::of(stated.into_iter().flatten().collect())
     }

@@ -11,11 +11,11 @@ use crate::value::{Str, Value};
 /// The value validations of a schema: only those that it states, because a server may hold hundreds of thousands of
 /// schemas, and few state more than two.
 #[derive(Debug, Clone, Default, PartialEq, Hash)]
-pub struct ValueValidations(Box<[Rule]>);
+pub struct ValueValidations(Box<[ValueValidation]>);
 
 /// One value validation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Rule {
+pub(super) enum ValueValidation {
     Enumeration(Box<Enumeration>),
     Format(Str),
     Pattern(Box<Pattern>),
@@ -38,7 +38,7 @@ pub(super) enum Rule {
     Not(Shared),
 }
 
-impl Hash for Rule {
+impl Hash for ValueValidation {
     fn hash<H: Hasher>(&self, state: &mut H) {
         mem::discriminant(self).hash(state);
         match self {
@@ -73,52 +73,52 @@ macro_rules! stated {
 }
 
 impl ValueValidations {
-    pub(super) fn of(rules: Vec<Rule>) -> Self {
+    pub(super) fn of(rules: Vec<ValueValidation>) -> Self {
         Self(rules.into())
     }
 
     stated! {
         /// Returns the allowed values; any value is allowed if there are none.
-        enumeration: &Enumeration = Rule::Enumeration(of) => &**of, else &ANYTHING;
+        enumeration: &Enumeration = ValueValidation::Enumeration(of) => &**of, else &ANYTHING;
         /// Returns the format of strings or the width of numbers, as the schema states it; empty for any. Not every
         /// format is checked.
-        format: &str = Rule::Format(of) => of.as_str(), else "";
+        format: &str = ValueValidation::Format(of) => of.as_str(), else "";
         /// Returns the pattern that strings must match.
-        pattern: Option<&Pattern> = Rule::Pattern(of) => Some(&**of), else None;
+        pattern: Option<&Pattern> = ValueValidation::Pattern(of) => Some(&**of), else None;
         /// Returns the least number.
-        minimum: Option<f64> = Rule::Minimum(of) => Some(*of), else None;
+        minimum: Option<f64> = ValueValidation::Minimum(of) => Some(*of), else None;
         /// Returns whether numbers must be above [`ValueValidations::minimum`].
-        exclusive_minimum: bool = Rule::ExclusiveMinimum => true, else false;
+        exclusive_minimum: bool = ValueValidation::ExclusiveMinimum => true, else false;
         /// Returns the greatest number.
-        maximum: Option<f64> = Rule::Maximum(of) => Some(*of), else None;
+        maximum: Option<f64> = ValueValidation::Maximum(of) => Some(*of), else None;
         /// Returns whether numbers must be below [`ValueValidations::maximum`].
-        exclusive_maximum: bool = Rule::ExclusiveMaximum => true, else false;
+        exclusive_maximum: bool = ValueValidation::ExclusiveMaximum => true, else false;
         /// Returns a number of which numbers must be multiples.
-        multiple_of: Option<f64> = Rule::MultipleOf(of) => Some(*of), else None;
+        multiple_of: Option<f64> = ValueValidation::MultipleOf(of) => Some(*of), else None;
         /// Returns the fewest characters of strings.
-        min_length: Option<i64> = Rule::MinLength(of) => Some(*of), else None;
+        min_length: Option<i64> = ValueValidation::MinLength(of) => Some(*of), else None;
         /// Returns the most characters of strings.
-        max_length: Option<i64> = Rule::MaxLength(of) => Some(*of), else None;
+        max_length: Option<i64> = ValueValidation::MaxLength(of) => Some(*of), else None;
         /// Returns the fewest items of lists.
-        min_items: Option<i64> = Rule::MinItems(of) => Some(*of), else None;
+        min_items: Option<i64> = ValueValidation::MinItems(of) => Some(*of), else None;
         /// Returns the most items of lists.
-        max_items: Option<i64> = Rule::MaxItems(of) => Some(*of), else None;
+        max_items: Option<i64> = ValueValidation::MaxItems(of) => Some(*of), else None;
         /// Returns whether the items of lists must differ from each other.
-        unique_items: bool = Rule::UniqueItems => true, else false;
+        unique_items: bool = ValueValidation::UniqueItems => true, else false;
         /// Returns the fewest members of objects.
-        min_properties: Option<i64> = Rule::MinProperties(of) => Some(*of), else None;
+        min_properties: Option<i64> = ValueValidation::MinProperties(of) => Some(*of), else None;
         /// Returns the most members of objects.
-        max_properties: Option<i64> = Rule::MaxProperties(of) => Some(*of), else None;
+        max_properties: Option<i64> = ValueValidation::MaxProperties(of) => Some(*of), else None;
         /// Returns the members that objects must have.
-        required: &[Str] = Rule::Required(of) => &**of, else &[];
+        required: &[Str] = ValueValidation::Required(of) => &**of, else &[];
         /// Returns the schemas that must all hold.
-        all_of: &[Structural] = Rule::AllOf(of) => &**of, else &[];
+        all_of: &[Structural] = ValueValidation::AllOf(of) => &**of, else &[];
         /// Returns the schemas of which at least one must hold.
-        any_of: &[Structural] = Rule::AnyOf(of) => &**of, else &[];
+        any_of: &[Structural] = ValueValidation::AnyOf(of) => &**of, else &[];
         /// Returns the schemas of which exactly one must hold.
-        one_of: &[Structural] = Rule::OneOf(of) => &**of, else &[];
+        one_of: &[Structural] = ValueValidation::OneOf(of) => &**of, else &[];
         /// Returns the schema that must not hold.
-        not: Option<&Structural> = Rule::Not(of) => Some(&**of), else None;
+        not: Option<&Structural> = ValueValidation::Not(of) => Some(&**of), else None;
     }
 }
 
@@ -127,7 +127,7 @@ impl ValueValidations {
 pub struct Enumeration {
     values: Vec<Value>,
     /// The index of the values if there are many.
-    index: Option<Box<Index>>,
+    index: Option<Box<ValuesByType>>,
 }
 
 /// The enumeration of a schema that states none.
@@ -135,7 +135,7 @@ static ANYTHING: Enumeration = Enumeration { values: Vec::new(), index: None };
 
 /// The values of an enumeration by their type.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Index {
+struct ValuesByType {
     /// The strings, sorted.
     texts: Vec<Str>,
     /// The integers, sorted.
@@ -144,7 +144,7 @@ struct Index {
     others: Vec<Value>,
 }
 
-impl Index {
+impl ValuesByType {
     fn of(values: &[Value]) -> Self {
         let mut of = Self::default();
         for value in values {
@@ -174,7 +174,7 @@ impl Index {
 impl Enumeration {
     /// Reads the values of a schema.
     pub(super) fn of(values: &[Value]) -> Self {
-        let index = (values.len() > COMPARED_VALUES_MAX).then(|| Box::new(Index::of(values)));
+        let index = (values.len() > COMPARED_VALUES_MAX).then(|| Box::new(ValuesByType::of(values)));
         Self { values: values.to_vec(), index }
     }
 

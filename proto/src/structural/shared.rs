@@ -10,8 +10,9 @@ use std::sync::Arc;
 use super::Structural;
 use crate::value::Value;
 
-/// A schema that all fields with equal schemas share. One [`Reader`](super::Reader) makes equal schemas only once, so
-/// two of them are equal exactly if they are one allocation, and comparing them does not look at the schemas below.
+/// A schema that all fields with equal schemas share. One [`SchemaReader`](super::SchemaReader) makes equal
+/// schemas only once, so two of them are equal exactly if they are one allocation, and comparing them does not look at
+/// the schemas below.
 #[derive(Debug, Clone)]
 pub struct Shared(Arc<Structural>);
 

@@ -14,12 +14,12 @@ use crate::limits::ORDERED_MEMBERS_MAX;
 #[derive(Clone, Default)]
 pub struct Map {
     /// `None` when there are no members.
-    node: Option<Arc<Node>>,
+    node: Option<Arc<SharedMap>>,
 }
 
 /// The part that clones share.
 #[derive(Default)]
-struct Node {
+struct SharedMap {
     /// The members, unless they have yet to be read from a text.
     own: Members,
     unchanged: Option<Box<Unchanged>>,
@@ -33,7 +33,7 @@ struct Unchanged {
     members: OnceLock<Vec<(Str, Value)>>,
 }
 
-impl Node {
+impl SharedMap {
     fn members(&self) -> View<'_> {
         match &self.unchanged {
             Some(unchanged) => View::Line(unchanged.members.get_or_init(|| read(&unchanged.text))),
@@ -52,7 +52,7 @@ impl Node {
     }
 }
 
-impl Clone for Node {
+impl Clone for SharedMap {
     fn clone(&self) -> Self {
         Self { own: Members::Line(self.members().to_vec()), unchanged: None, conformed: false }
     }
@@ -117,12 +117,15 @@ impl Map {
 
     /// Returns an empty map with room for `capacity` members.
     pub fn with_capacity(capacity: usize) -> Self {
-        let room = || Arc::new(Node { own: Members::Line(Vec::with_capacity(capacity)), ..Node::default() });
+        let room = || Arc::new(SharedMap { own: Members::Line(Vec::with_capacity(capacity)), ..SharedMap::default() });
         Self { node: (capacity > 0).then(room) }
     }
 
     fn of(members: Vec<(Str, Value)>) -> Self {
-        Self { node: (!members.is_empty()).then(|| Arc::new(Node { own: Members::Line(members), ..Node::default() })) }
+        Self {
+            node: (!members.is_empty())
+                .then(|| Arc::new(SharedMap { own: Members::Line(members), ..SharedMap::default() })),
+        }
     }
 
     /// Returns the map of a text's object, which must have members.
@@ -138,7 +141,7 @@ impl Map {
 
     fn unchanged(text: ObjectText, members: OnceLock<Vec<(Str, Value)>>) -> Self {
         let unchanged = Some(Box::new(Unchanged { text, members }));
-        Self { node: Some(Arc::new(Node { unchanged, ..Node::default() })) }
+        Self { node: Some(Arc::new(SharedMap { unchanged, ..SharedMap::default() })) }
     }
 
     /// Returns the text from which the map was made. Returns `None` once it was changed.

@@ -58,19 +58,19 @@ impl ObjectText {
     }
 
     fn try_members(&self) -> Option<Vec<(Str, Value)>> {
-        let mut reader = Reader { text: self, pass: Pass { bytes: &self.bytes, at: 0 } };
+        let mut reader = MemberReader { text: self, pass: Pass { bytes: &self.bytes, at: 0 } };
         let members = reader.members()?;
         (reader.pass.at == self.bytes.len()).then_some(members)
     }
 }
 
 /// Reads one object of a text.
-struct Reader<'a> {
+struct MemberReader<'a> {
     text: &'a ObjectText,
     pass: Pass<'a>,
 }
 
-impl Reader<'_> {
+impl MemberReader<'_> {
     fn members(&mut self) -> Option<Vec<(Str, Value)>> {
         let mut members = Vec::with_capacity(8);
         self.pass.at += 1;

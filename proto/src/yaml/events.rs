@@ -1,6 +1,6 @@
 //! Turns tokens into the events of the first document of a text.
 
-use super::scan::{Fault, Kind, Scanner, Token};
+use super::scan::{Scanner, Token, TokenKind, YamlFault};
 
 /// The prefix of the names of YAML's own types.
 pub(super) const OWN_TAGS: &str = "tag:yaml.org,2002:";
@@ -17,12 +17,12 @@ pub(super) enum Event {
         /// Whether its type follows from its text: it has neither quotes nor a tag.
         is_plain: bool,
         /// Its anchor and tag.
-        node: Node,
+        node: NodeProperties,
     },
     /// The beginning of a list.
-    List(Node),
+    List(NodeProperties),
     /// The beginning of a map.
-    Map(Node),
+    Map(NodeProperties),
     /// The end of the innermost list or map.
     End,
     /// The end of the document.
@@ -31,7 +31,7 @@ pub(super) enum Event {
 
 /// The properties that may precede the content of a node.
 #[derive(Debug, PartialEq, Default)]
-pub(super) struct Node {
+pub(super) struct NodeProperties {
     /// The name by which aliases refer to it.
     pub anchor: Option<String>,
     /// Its complete tag.
@@ -66,7 +66,7 @@ pub(super) struct Events<'t> {
 }
 
 /// An event and the line that it begins at.
-type Step = Result<(Event, usize), Fault>;
+type NextEvent = Result<(Event, usize), YamlFault>;
 
 impl<'t> Events<'t> {
     /// Starts reading.
@@ -75,7 +75,7 @@ impl<'t> Events<'t> {
     }
 
     /// Returns the next event. There is none after the end of the document or an error.
-    pub fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> NextEvent {
         match self.state {
             State::Document => self.document(),
             State::DocumentEnd => {
@@ -98,23 +98,23 @@ impl<'t> Events<'t> {
         }
     }
 
-    fn kind(&mut self) -> Result<&Kind, Fault> {
+    fn kind(&mut self) -> Result<&TokenKind, YamlFault> {
         Ok(&self.scanner.peek()?.kind)
     }
 
     /// Returns an error about the next token.
-    fn fault(&mut self, why: &'static str) -> Fault {
+    fn fault(&mut self, why: &'static str) -> YamlFault {
         match self.scanner.peek() {
-            Ok(token) => Fault { line: token.line, why },
+            Ok(token) => YamlFault { line: token.line, why },
             Err(fault) => fault,
         }
     }
 
-    fn document(&mut self) -> Step {
+    fn document(&mut self) -> NextEvent {
         self.state = State::DocumentEnd;
         match self.kind()? {
-            Kind::StreamEnd => return self.step(),
-            Kind::Version(..) | Kind::Handle { .. } | Kind::DocumentStart => self.directives()?,
+            TokenKind::StreamEnd => return self.step(),
+            TokenKind::Version(..) | TokenKind::Handle { .. } | TokenKind::DocumentStart => self.directives()?,
             _ => {
                 self.default_handles();
                 self.outer.push(State::DocumentEnd);
@@ -123,7 +123,11 @@ impl<'t> Events<'t> {
         }
         let is_empty = matches!(
             self.kind()?,
-            Kind::Version(..) | Kind::Handle { .. } | Kind::DocumentStart | Kind::DocumentEnd | Kind::StreamEnd
+            TokenKind::Version(..)
+                | TokenKind::Handle { .. }
+                | TokenKind::DocumentStart
+                | TokenKind::DocumentEnd
+                | TokenKind::StreamEnd
         );
         if is_empty {
             let line = self.scanner.peek()?.line;
@@ -141,21 +145,21 @@ impl<'t> Events<'t> {
         }
     }
 
-    fn directives(&mut self) -> Result<(), Fault> {
+    fn directives(&mut self) -> Result<(), YamlFault> {
         let mut has_version = false;
         loop {
             match self.kind()? {
-                Kind::Version(..) if has_version => return Err(self.fault("found duplicate %YAML directive")),
-                Kind::Version(1, 1) => has_version = true,
-                Kind::Version(..) => return Err(self.fault("found incompatible YAML document")),
-                Kind::Handle { .. } => {}
-                Kind::DocumentStart => break,
+                TokenKind::Version(..) if has_version => return Err(self.fault("found duplicate %YAML directive")),
+                TokenKind::Version(1, 1) => has_version = true,
+                TokenKind::Version(..) => return Err(self.fault("found incompatible YAML document")),
+                TokenKind::Handle { .. } => {}
+                TokenKind::DocumentStart => break,
                 _ => return Err(self.fault("did not find expected <document start>")),
             }
             let line = self.scanner.peek()?.line;
-            if let Kind::Handle { handle, prefix } = self.scanner.take()?.kind {
+            if let TokenKind::Handle { handle, prefix } = self.scanner.take()?.kind {
                 if self.handles.iter().any(|(known, _)| *known == handle) {
-                    return Err(Fault { line, why: "found duplicate %TAG directive" });
+                    return Err(YamlFault { line, why: "found duplicate %TAG directive" });
                 }
                 self.handles.push((handle, prefix));
             }
@@ -167,17 +171,17 @@ impl<'t> Events<'t> {
     /// Returns the event of an absent node: null.
     fn absent(&mut self, then: State, line: usize) -> (Event, usize) {
         self.state = then;
-        (Event::Scalar { text: String::new(), is_plain: true, node: Node::default() }, line)
+        (Event::Scalar { text: String::new(), is_plain: true, node: NodeProperties::default() }, line)
     }
 
     /// Takes an indicator, and reads the node after it. After the node, `then` is expected. Returns null when one of
     /// the tokens `ends` comes instead of a node.
-    fn behind(&mut self, is_block: bool, then: State, ends: &[Kind]) -> Step {
+    fn behind(&mut self, is_block: bool, then: State, ends: &[TokenKind]) -> NextEvent {
         let line = self.scanner.take()?.line;
         self.node_or_absent(is_block, then, ends, line)
     }
 
-    fn node_or_absent(&mut self, is_block: bool, then: State, ends: &[Kind], line: usize) -> Step {
+    fn node_or_absent(&mut self, is_block: bool, then: State, ends: &[TokenKind], line: usize) -> NextEvent {
         if ends.contains(self.kind()?) {
             return Ok(self.absent(then, line));
         }
@@ -191,48 +195,48 @@ impl<'t> Events<'t> {
         self.state
     }
 
-    fn node(&mut self, is_block: bool, may_be_indentless: bool) -> Step {
+    fn node(&mut self, is_block: bool, may_be_indentless: bool) -> NextEvent {
         let line = self.scanner.peek()?.line;
-        if let Kind::Alias(_) = self.kind()? {
+        if let TokenKind::Alias(_) = self.kind()? {
             self.leave();
             return match self.scanner.take()?.kind {
-                Kind::Alias(name) => Ok((Event::Alias(name), line)),
-                _ => Err(Fault { line, why: "did not find expected node content" }),
+                TokenKind::Alias(name) => Ok((Event::Alias(name), line)),
+                _ => Err(YamlFault { line, why: "did not find expected node content" }),
             };
         }
         let node = self.properties()?;
         let has_properties = node.anchor.is_some() || node.tag.is_some();
         let event = match self.kind()? {
-            Kind::BlockEntry if may_be_indentless => {
+            TokenKind::BlockEntry if may_be_indentless => {
                 self.state = State::IndentlessEntry;
                 Event::List(node)
             }
-            Kind::Scalar { .. } => {
+            TokenKind::Scalar { .. } => {
                 self.leave();
-                let Token { kind: Kind::Scalar { text, is_plain }, .. } = self.scanner.take()? else {
-                    return Err(Fault { line, why: "did not find expected node content" });
+                let Token { kind: TokenKind::Scalar { text, is_plain }, .. } = self.scanner.take()? else {
+                    return Err(YamlFault { line, why: "did not find expected node content" });
                 };
                 // The tag `!` only says that there is a tag.
                 let tag = node.tag.filter(|tag| tag != "!");
                 let is_bare = is_plain && tag.is_none();
-                return Ok((Event::Scalar { text, is_plain: is_bare, node: Node { tag, ..node } }, line));
+                return Ok((Event::Scalar { text, is_plain: is_bare, node: NodeProperties { tag, ..node } }, line));
             }
-            Kind::FlowSequence => {
+            TokenKind::FlowSequence => {
                 self.state = State::FlowEntry { is_first: true };
                 self.scanner.take()?;
                 Event::List(node)
             }
-            Kind::FlowMapping => {
+            TokenKind::FlowMapping => {
                 self.state = State::FlowKey { is_first: true };
                 self.scanner.take()?;
                 Event::Map(node)
             }
-            Kind::BlockSequence if is_block => {
+            TokenKind::BlockSequence if is_block => {
                 self.state = State::BlockEntry;
                 self.scanner.take()?;
                 Event::List(node)
             }
-            Kind::BlockMapping if is_block => {
+            TokenKind::BlockMapping if is_block => {
                 self.state = State::BlockKey;
                 self.scanner.take()?;
                 Event::Map(node)
@@ -248,24 +252,24 @@ impl<'t> Events<'t> {
     }
 
     /// Reads an anchor and a tag, in either order.
-    fn properties(&mut self) -> Result<Node, Fault> {
-        let mut node = Node::default();
+    fn properties(&mut self) -> Result<NodeProperties, YamlFault> {
+        let mut node = NodeProperties::default();
         loop {
             let line = self.scanner.peek()?.line;
             let is_property = match self.kind()? {
-                Kind::Anchor(_) => node.anchor.is_none(),
-                Kind::Tag { .. } => node.tag.is_none(),
+                TokenKind::Anchor(_) => node.anchor.is_none(),
+                TokenKind::Tag { .. } => node.tag.is_none(),
                 _ => false,
             };
             if !is_property {
                 return Ok(node);
             }
             match self.scanner.take()?.kind {
-                Kind::Anchor(name) => node.anchor = Some(name),
-                Kind::Tag { handle, suffix } if handle.is_empty() => node.tag = Some(suffix),
-                Kind::Tag { handle, suffix } => {
+                TokenKind::Anchor(name) => node.anchor = Some(name),
+                TokenKind::Tag { handle, suffix } if handle.is_empty() => node.tag = Some(suffix),
+                TokenKind::Tag { handle, suffix } => {
                     let known = self.handles.iter().find(|(known, _)| *known == handle);
-                    let (_, prefix) = known.ok_or(Fault { line, why: "found undefined tag handle" })?;
+                    let (_, prefix) = known.ok_or(YamlFault { line, why: "found undefined tag handle" })?;
                     node.tag = Some(format!("{prefix}{suffix}"));
                 }
                 _ => {}
@@ -273,64 +277,68 @@ impl<'t> Events<'t> {
         }
     }
 
-    fn block_entry(&mut self) -> Step {
+    fn block_entry(&mut self) -> NextEvent {
         let Token { kind, line } = self.scanner.peek()?;
         match (kind, *line) {
-            (Kind::BlockEntry, _) => self.behind(true, State::BlockEntry, &[Kind::BlockEntry, Kind::BlockEnd]),
-            (Kind::BlockEnd, line) => {
+            (TokenKind::BlockEntry, _) => {
+                self.behind(true, State::BlockEntry, &[TokenKind::BlockEntry, TokenKind::BlockEnd])
+            }
+            (TokenKind::BlockEnd, line) => {
                 self.leave();
                 self.scanner.take()?;
                 Ok((Event::End, line))
             }
-            (_, line) => Err(Fault { line, why: "did not find expected '-' indicator" }),
+            (_, line) => Err(YamlFault { line, why: "did not find expected '-' indicator" }),
         }
     }
 
     /// Reads an entry of a list that is at the column of its key.
-    fn indentless_entry(&mut self) -> Step {
-        if *self.kind()? == Kind::BlockEntry {
-            let ends = [Kind::BlockEntry, Kind::Key, Kind::Value, Kind::BlockEnd];
+    fn indentless_entry(&mut self) -> NextEvent {
+        if *self.kind()? == TokenKind::BlockEntry {
+            let ends = [TokenKind::BlockEntry, TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd];
             return self.behind(true, State::IndentlessEntry, &ends);
         }
         self.leave();
         Ok((Event::End, self.scanner.peek()?.line))
     }
 
-    fn block_key(&mut self) -> Step {
+    fn block_key(&mut self) -> NextEvent {
         let Token { kind, line } = self.scanner.peek()?;
         match (kind, *line) {
-            (Kind::Key, _) => self.behind(true, State::BlockValue, &[Kind::Key, Kind::Value, Kind::BlockEnd]),
-            (Kind::BlockEnd, line) => {
+            (TokenKind::Key, _) => {
+                self.behind(true, State::BlockValue, &[TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd])
+            }
+            (TokenKind::BlockEnd, line) => {
                 self.leave();
                 self.scanner.take()?;
                 Ok((Event::End, line))
             }
-            (_, line) => Err(Fault { line, why: "did not find expected key" }),
+            (_, line) => Err(YamlFault { line, why: "did not find expected key" }),
         }
     }
 
-    fn block_value(&mut self) -> Step {
-        if *self.kind()? != Kind::Value {
+    fn block_value(&mut self) -> NextEvent {
+        if *self.kind()? != TokenKind::Value {
             let line = self.scanner.peek()?.line;
             return Ok(self.absent(State::BlockKey, line));
         }
-        self.behind(true, State::BlockKey, &[Kind::Key, Kind::Value, Kind::BlockEnd])
+        self.behind(true, State::BlockKey, &[TokenKind::Key, TokenKind::Value, TokenKind::BlockEnd])
     }
 
-    fn flow_entry(&mut self, is_first: bool) -> Step {
-        if *self.kind()? != Kind::FlowSequenceEnd {
+    fn flow_entry(&mut self, is_first: bool) -> NextEvent {
+        if *self.kind()? != TokenKind::FlowSequenceEnd {
             if !is_first {
-                if *self.kind()? != Kind::FlowEntry {
+                if *self.kind()? != TokenKind::FlowEntry {
                     return Err(self.fault("did not find expected ',' or ']'"));
                 }
                 self.scanner.take()?;
             }
-            if *self.kind()? == Kind::Key {
+            if *self.kind()? == TokenKind::Key {
                 self.state = State::PairKey;
                 let line = self.scanner.take()?.line;
-                return Ok((Event::Map(Node::default()), line));
+                return Ok((Event::Map(NodeProperties::default()), line));
             }
-            if *self.kind()? != Kind::FlowSequenceEnd {
+            if *self.kind()? != TokenKind::FlowSequenceEnd {
                 self.outer.push(State::FlowEntry { is_first: false });
                 return self.node(false, false);
             }
@@ -340,32 +348,37 @@ impl<'t> Events<'t> {
     }
 
     /// Reads the key of a map with a single entry, as in `[a: b]`.
-    fn pair_key(&mut self) -> Step {
+    fn pair_key(&mut self) -> NextEvent {
         let line = self.scanner.peek()?.line;
-        self.node_or_absent(false, State::PairValue, &[Kind::Value, Kind::FlowEntry, Kind::FlowSequenceEnd], line)
+        self.node_or_absent(
+            false,
+            State::PairValue,
+            &[TokenKind::Value, TokenKind::FlowEntry, TokenKind::FlowSequenceEnd],
+            line,
+        )
     }
 
-    fn pair_value(&mut self) -> Step {
-        if *self.kind()? != Kind::Value {
+    fn pair_value(&mut self) -> NextEvent {
+        if *self.kind()? != TokenKind::Value {
             let line = self.scanner.peek()?.line;
             return Ok(self.absent(State::PairEnd, line));
         }
-        self.behind(false, State::PairEnd, &[Kind::FlowEntry, Kind::FlowSequenceEnd])
+        self.behind(false, State::PairEnd, &[TokenKind::FlowEntry, TokenKind::FlowSequenceEnd])
     }
 
-    fn flow_key(&mut self, is_first: bool) -> Step {
-        if *self.kind()? != Kind::FlowMappingEnd {
+    fn flow_key(&mut self, is_first: bool) -> NextEvent {
+        if *self.kind()? != TokenKind::FlowMappingEnd {
             if !is_first {
-                if *self.kind()? != Kind::FlowEntry {
+                if *self.kind()? != TokenKind::FlowEntry {
                     return Err(self.fault("did not find expected ',' or '}'"));
                 }
                 self.scanner.take()?;
             }
-            if *self.kind()? == Kind::Key {
-                let ends = [Kind::Value, Kind::FlowEntry, Kind::FlowMappingEnd];
+            if *self.kind()? == TokenKind::Key {
+                let ends = [TokenKind::Value, TokenKind::FlowEntry, TokenKind::FlowMappingEnd];
                 return self.behind(false, State::FlowValue { is_absent: false }, &ends);
             }
-            if *self.kind()? != Kind::FlowMappingEnd {
+            if *self.kind()? != TokenKind::FlowMappingEnd {
                 self.outer.push(State::FlowValue { is_absent: true });
                 return self.node(false, false);
             }
@@ -374,12 +387,12 @@ impl<'t> Events<'t> {
         Ok((Event::End, self.scanner.take()?.line))
     }
 
-    fn flow_value(&mut self, is_absent: bool) -> Step {
+    fn flow_value(&mut self, is_absent: bool) -> NextEvent {
         let then = State::FlowKey { is_first: false };
-        if is_absent || *self.kind()? != Kind::Value {
+        if is_absent || *self.kind()? != TokenKind::Value {
             let line = self.scanner.peek()?.line;
             return Ok(self.absent(then, line));
         }
-        self.behind(false, then, &[Kind::FlowEntry, Kind::FlowMappingEnd])
+        self.behind(false, then, &[TokenKind::FlowEntry, TokenKind::FlowMappingEnd])
     }
 }

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::events::{Event, Events, Node};
-use super::scan::Fault;
+use super::events::{Event, Events, NodeProperties};
+use super::scan::YamlFault;
 use super::tree::{Open, Tree};
 use super::{plain_json, scalar};
 use crate::limits::JSON_DEPTH_MAX;
@@ -41,8 +41,8 @@ impl Error {
     }
 }
 
-impl From<Fault> for Error {
-    fn from(fault: Fault) -> Self {
+impl From<YamlFault> for Error {
+    fn from(fault: YamlFault) -> Self {
         Self::Syntax { line: (fault.line > 0).then_some(fault.line), why: fault.why.to_owned() }
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn parse_as_yaml(text: &[u8]) -> Result<Parsed, Error> {
         let (event, line) = events.step()?;
         match event {
             Event::DocumentEnd => return tree.finish(),
-            Event::Scalar { text, is_plain, node: Node { anchor, tag } } => {
+            Event::Scalar { text, is_plain, node: NodeProperties { anchor, tag } } => {
                 if is_plain && text == "<<" && tree.begin_merge() {
                     continue;
                 }

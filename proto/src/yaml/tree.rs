@@ -24,11 +24,11 @@ pub(super) struct Open {
 enum Of {
     List(Vec<Value>),
     /// The list in a merge key: maps whose members the enclosing map gets.
-    Sources(Vec<Source>),
+    Sources(Vec<MapWithLines>),
     Map {
         entries: Vec<(Str, Value, usize)>,
         seen: HashSet<Str>,
-        key: Option<Key>,
+        key: Option<NextKey>,
     },
 }
 
@@ -43,7 +43,7 @@ impl Open {
 }
 
 /// The key of the next value.
-enum Key {
+enum NextKey {
     Named {
         name: Str,
         is_text: bool,
@@ -54,7 +54,7 @@ enum Key {
 
 /// A map with the lines of its values, in its order.
 #[derive(Clone)]
-struct Source {
+struct MapWithLines {
     map: Map,
     lines: Rc<[usize]>,
 }
@@ -117,7 +117,7 @@ impl Tree {
     pub fn begin_merge(&mut self) -> bool {
         match self.open.last_mut() {
             Some(Open { of: Of::Map { key: key @ None, .. }, .. }) => {
-                *key = Some(Key::Merge);
+                *key = Some(NextKey::Merge);
                 true
             }
             _ => false,
@@ -158,7 +158,7 @@ impl Tree {
         if let Some(name) = &open.anchor {
             self.anchors.insert(name.clone(), None);
         }
-        let is_merged = matches!(self.open.last(), Some(Open { of: Of::Map { key: Some(Key::Merge), .. }, .. }));
+        let is_merged = matches!(self.open.last(), Some(Open { of: Of::Map { key: Some(NextKey::Merge), .. }, .. }));
         if is_merged && matches!(open.of, Of::List(_)) {
             open.of = Of::Sources(Vec::new());
         }
@@ -234,25 +234,27 @@ impl Tree {
         match of {
             Of::List(items) => items.push(value),
             Of::Sources(sources) => match (value, lines) {
-                (Value::Object(map), Some(lines)) => sources.push(Source { map, lines }),
+                (Value::Object(map), Some(lines)) => sources.push(MapWithLines { map, lines }),
                 _ => self.fail(NO_MAP),
             },
             Of::Map { entries, seen, key, .. } => match key.take() {
-                Some(Key::Named { name, is_text }) => {
+                Some(NextKey::Named { name, is_text }) => {
                     if stands(entries, seen, &name) {
                         let shown = if is_text { quote(&name) } else { name.to_string() };
                         complain(&mut self.duplicates, &mut self.complaint_bytes, line, &shown);
                     }
                     entries.push((name, value, line));
                 }
-                Some(Key::Merge) => match (value, lines) {
-                    (Value::Object(map), Some(lines)) => self.merge(Source { map, lines }),
+                Some(NextKey::Merge) => match (value, lines) {
+                    (Value::Object(map), Some(lines)) => self.merge(MapWithLines { map, lines }),
                     _ => self.fail(NO_MAP),
                 },
                 None => {
                     let name = scalar::key(&value);
-                    *key =
-                        Some(Key::Named { is_text: value.as_str().is_some(), name: name.clone().unwrap_or_default() });
+                    *key = Some(NextKey::Named {
+                        is_text: value.as_str().is_some(),
+                        name: name.clone().unwrap_or_default(),
+                    });
                     if name.is_none() {
                         self.unfit(&value);
                     }
@@ -272,7 +274,7 @@ impl Tree {
     }
 
     /// Adds the members of a map to the enclosing one, as if they were written there.
-    fn merge(&mut self, source: Source) {
+    fn merge(&mut self, source: MapWithLines) {
         let Some(Open { of: Of::Map { entries, seen, .. }, .. }) = self.open.last_mut() else { return };
         for ((key, value), line) in source.map.iter().zip(source.lines.iter()) {
             let key = Str::from(key);

@@ -12,7 +12,7 @@ const WIDTH: usize = 80;
 
 /// Appends a value as a YAML document.
 pub fn write(value: &Value, out: &mut Vec<u8>) {
-    let mut writer = Writer { out, column: 0 };
+    let mut writer = YamlWriter { out, column: 0 };
     writer.node(value, 0, Context::Document);
     writer.line();
 }
@@ -24,12 +24,12 @@ enum Context {
     Member,
 }
 
-struct Writer<'o> {
+struct YamlWriter<'o> {
     out: &'o mut Vec<u8>,
     column: usize,
 }
 
-impl Writer<'_> {
+impl YamlWriter<'_> {
     fn text(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
         self.column += text.chars().count();

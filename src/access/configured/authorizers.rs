@@ -8,7 +8,7 @@ use flotilla_proto::duration;
 use flotilla_proto::value::Value;
 
 use super::conditions;
-use super::document::{self, Form};
+use super::document::{self, DocumentForm};
 use super::reload::FollowedFile;
 use crate::access::authorizer::{Chain, Mode};
 use crate::access::decision::Verdict;
@@ -31,26 +31,31 @@ const OF_FLAGS: &str = "default";
 const AUTHORIZED_TTL: &str = "5m0s";
 const UNAUTHORIZED_TTL: &str = "30s";
 
-const CONNECTION: Form = Form::Object("WebhookConnectionInfo", &[("type", Form::Text), ("kubeConfigFile", Form::Text)]);
-const CONDITION: Form = Form::Object("WebhookMatchCondition", &[("expression", Form::Text)]);
-const WEBHOOK: Form = Form::Object(
+const CONNECTION: DocumentForm = DocumentForm::Object(
+    "WebhookConnectionInfo",
+    &[("type", DocumentForm::Text), ("kubeConfigFile", DocumentForm::Text)],
+);
+const CONDITION: DocumentForm = DocumentForm::Object("WebhookMatchCondition", &[("expression", DocumentForm::Text)]);
+const WEBHOOK: DocumentForm = DocumentForm::Object(
     "WebhookConfiguration",
     &[
-        ("authorizedTTL", Form::Text),
-        ("cacheAuthorizedRequests", Form::Bool),
-        ("unauthorizedTTL", Form::Text),
-        ("cacheUnauthorizedRequests", Form::Bool),
-        ("timeout", Form::Text),
-        ("subjectAccessReviewVersion", Form::Text),
-        ("matchConditionSubjectAccessReviewVersion", Form::Text),
-        ("failurePolicy", Form::Text),
+        ("authorizedTTL", DocumentForm::Text),
+        ("cacheAuthorizedRequests", DocumentForm::Bool),
+        ("unauthorizedTTL", DocumentForm::Text),
+        ("cacheUnauthorizedRequests", DocumentForm::Bool),
+        ("timeout", DocumentForm::Text),
+        ("subjectAccessReviewVersion", DocumentForm::Text),
+        ("matchConditionSubjectAccessReviewVersion", DocumentForm::Text),
+        ("failurePolicy", DocumentForm::Text),
         ("connectionInfo", CONNECTION),
-        ("matchConditions", Form::List(&CONDITION)),
+        ("matchConditions", DocumentForm::List(&CONDITION)),
     ],
 );
-const AUTHORIZER: Form =
-    Form::Object("AuthorizerConfiguration", &[("type", Form::Text), ("name", Form::Text), ("webhook", WEBHOOK)]);
-const FORM: Form = Form::Object(KIND, &[("authorizers", Form::List(&AUTHORIZER))]);
+const AUTHORIZER: DocumentForm = DocumentForm::Object(
+    "AuthorizerConfiguration",
+    &[("type", DocumentForm::Text), ("name", DocumentForm::Text), ("webhook", WEBHOOK)],
+);
+const FORM: DocumentForm = DocumentForm::Object(KIND, &[("authorizers", DocumentForm::List(&AUTHORIZER))]);
 
 /// Why the authorizers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +76,7 @@ pub enum AuthorizersError {
 
 /// An authorizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Settings {
+enum AuthorizerSettings {
     Mode(AuthorizationMode),
     Webhook(AccessWebhookSettings),
 }
@@ -79,7 +84,7 @@ enum Settings {
 /// The authorizers in their order, with the connections and the meter that their webhooks use.
 #[derive(Debug)]
 pub struct Authorizers {
-    all: Vec<Settings>,
+    all: Vec<AuthorizerSettings>,
     /// The file that they come from. `None` if they come from flags.
     file: Option<FollowedFile>,
     outbound: Outbound,
@@ -95,8 +100,8 @@ impl Authorizers {
         let Some(path) = &config.authorization.authorization_config else {
             let all =
                 config.authorization.authorization_mode.iter().map(|mode| match (mode, webhook_of_flags(config)) {
-                    (AuthorizationMode::Webhook, Some(webhook)) => Settings::Webhook(webhook),
-                    (mode, _) => Settings::Mode(*mode),
+                    (AuthorizationMode::Webhook, Some(webhook)) => AuthorizerSettings::Webhook(webhook),
+                    (mode, _) => AuthorizerSettings::Mode(*mode),
                 });
             return Ok(Self { all: all.collect(), file: None, outbound, meter });
         };
@@ -112,15 +117,15 @@ impl Authorizers {
     pub fn chain(&self) -> Result<Chain, AuthorizersError> {
         let links = self.all.iter().map(|settings| {
             let step = match settings {
-                Settings::Mode(AuthorizationMode::AlwaysAllow) => Mode::AlwaysAllow,
-                Settings::Mode(AuthorizationMode::AlwaysDeny) => Mode::AlwaysDeny,
-                Settings::Mode(AuthorizationMode::Node) => Mode::Node,
-                Settings::Mode(AuthorizationMode::Rbac) => Mode::Rbac,
-                Settings::Mode(AuthorizationMode::Webhook) => {
+                AuthorizerSettings::Mode(AuthorizationMode::AlwaysAllow) => Mode::AlwaysAllow,
+                AuthorizerSettings::Mode(AuthorizationMode::AlwaysDeny) => Mode::AlwaysDeny,
+                AuthorizerSettings::Mode(AuthorizationMode::Node) => Mode::Node,
+                AuthorizerSettings::Mode(AuthorizationMode::Rbac) => Mode::Rbac,
+                AuthorizerSettings::Mode(AuthorizationMode::Webhook) => {
                     let why = "authorization-mode Webhook's authorization config file not passed";
                     return Err(AuthorizersError::Invalid(why.to_owned()));
                 }
-                Settings::Webhook(webhook) => {
+                AuthorizerSettings::Webhook(webhook) => {
                     let (outbound, meter) = (self.outbound.clone(), Arc::clone(&self.meter));
                     let made = AccessWebhook::new(webhook.clone(), outbound, meter)?;
                     Mode::Webhook(webhook.name.clone(), Arc::new(made))
@@ -133,14 +138,14 @@ impl Authorizers {
 
     /// Returns whether the flags let everybody do everything (`AlwaysAllow`).
     pub fn are_open(&self) -> bool {
-        self.file.is_none() && self.all.contains(&Settings::Mode(AuthorizationMode::AlwaysAllow))
+        self.file.is_none() && self.all.contains(&AuthorizerSettings::Mode(AuthorizationMode::AlwaysAllow))
     }
 
     /// Follows the file that the authorizers come from, for ever, and passes each new chain to `replace`. A file that
     /// is not valid changes nothing.
     pub async fn follow(mut self, replace: impl Fn(Chain)) {
         let Some(mut file) = self.file.take() else { return };
-        let required: Vec<&str> = self.all.iter().filter_map(Settings::required).collect();
+        let required: Vec<&str> = self.all.iter().filter_map(AuthorizerSettings::required).collect();
         loop {
             let text = file.change().await;
             match self.reread(&text, &required) {
@@ -166,7 +171,7 @@ impl Authorizers {
     }
 }
 
-impl Settings {
+impl AuthorizerSettings {
     /// Returns the type of an authorizer that a changed file must still have. Returns `None` for a webhook, which a
     /// changed file may omit.
     fn required(&self) -> Option<&'static str> {
@@ -201,7 +206,7 @@ fn webhook_of_flags(config: &Config) -> Option<AccessWebhookSettings> {
 }
 
 /// Reads a configuration, which must have authorizers of the types `required`.
-fn parse(text: &str, required: &[&str]) -> Result<Vec<Settings>, AuthorizersError> {
+fn parse(text: &str, required: &[&str]) -> Result<Vec<AuthorizerSettings>, AuthorizersError> {
     let document = match text.is_empty() {
         true => Value::Null,
         false => document::read(text, KIND, &VERSIONS, FORM).map_err(AuthorizersError::Document)?,
@@ -228,7 +233,7 @@ fn parse(text: &str, required: &[&str]) -> Result<Vec<Settings>, AuthorizersErro
     if wrong.is_empty() { Ok(all) } else { Err(AuthorizersError::Invalid(joined(wrong))) }
 }
 
-fn authorizers(document: &Value, errors: &mut Errors) -> Vec<Settings> {
+fn authorizers(document: &Value, errors: &mut Errors) -> Vec<AuthorizerSettings> {
     let (root, stated) = (Path::root("authorizers"), document.list_at(&["authorizers"]));
     if stated.is_empty() {
         errors.required(&root, "at least one authorization mode must be defined");
@@ -257,12 +262,12 @@ fn authorizers(document: &Value, errors: &mut Errors) -> Vec<Settings> {
             errors.invalid_str(&path.child("webhook"), "non-null", "may only be specified when type=Webhook");
         }
         match kind {
-            "AlwaysAllow" => all.push(Settings::Mode(AuthorizationMode::AlwaysAllow)),
-            "AlwaysDeny" => all.push(Settings::Mode(AuthorizationMode::AlwaysDeny)),
-            "Node" => all.push(Settings::Mode(AuthorizationMode::Node)),
-            "RBAC" => all.push(Settings::Mode(AuthorizationMode::Rbac)),
+            "AlwaysAllow" => all.push(AuthorizerSettings::Mode(AuthorizationMode::AlwaysAllow)),
+            "AlwaysDeny" => all.push(AuthorizerSettings::Mode(AuthorizationMode::AlwaysDeny)),
+            "Node" => all.push(AuthorizerSettings::Mode(AuthorizationMode::Node)),
+            "RBAC" => all.push(AuthorizerSettings::Mode(AuthorizationMode::Rbac)),
             "Webhook" if webhook.is_null() => errors.required(&path.child("webhook"), "required when type=Webhook"),
-            "Webhook" => all.push(Settings::Webhook(of_file(&path, name, webhook, errors))),
+            "Webhook" => all.push(AuthorizerSettings::Webhook(of_file(&path, name, webhook, errors))),
             _ => errors.invalid_str(&path.child("type"), kind, "the mode ABAC is not supported here"),
         }
     }

@@ -64,5 +64,5 @@ fn missing_fields_of_a_webhook_get_defaults() {
         on_error: Verdict::Deny,
         conditions: Vec::new(),
     };
-    assert_eq!(all, [Settings::Mode(AuthorizationMode::Node), Settings::Webhook(webhook)]);
+    assert_eq!(all, [AuthorizerSettings::Mode(AuthorizationMode::Node), AuthorizerSettings::Webhook(webhook)]);
 }

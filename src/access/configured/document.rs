@@ -11,18 +11,18 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// The form of a value.
 #[derive(Debug, Clone, Copy)]
-pub enum Form {
+pub enum DocumentForm {
     /// A text.
     Text,
     /// A boolean.
     Bool,
     /// A list.
-    List(&'static Form),
+    List(&'static DocumentForm),
     /// An object: the name of its type, and its fields.
-    Object(&'static str, &'static [(&'static str, Form)]),
+    Object(&'static str, &'static [(&'static str, DocumentForm)]),
 }
 
-impl Form {
+impl DocumentForm {
     /// Returns Go's name for the type.
     fn called(self) -> String {
         match self {
@@ -34,8 +34,8 @@ impl Form {
     }
 }
 
-/// The place of a value in the document.
-struct Place {
+/// The position of a value in the document.
+struct DocumentPosition {
     /// The path, with the indices of lists.
     path: String,
     /// The type that has the member, then the path without indices: the form of Go's errors.
@@ -46,7 +46,7 @@ struct Place {
 ///
 /// # Errors
 /// The document is not of this kind and version, or not valid. The error is in the words of Kubernetes.
-pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Value, String> {
+pub fn read(text: &str, kind: &str, versions: &[&str], form: DocumentForm) -> Result<Value, String> {
     let parsed = yaml::parse(text.as_bytes()).map_err(|error| error.to_string())?.value;
     let (version, stated) = (parsed.str_at(&["apiVersion"]), parsed.str_at(&["kind"]));
     if stated.is_empty() {
@@ -60,40 +60,46 @@ pub fn read(text: &str, kind: &str, versions: &[&str], form: Form) -> Result<Val
         return Err(format!("no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""));
     }
     let mut unknown = Vec::new();
-    check(&parsed, form, &Place { path: String::new(), member: String::new() }, &mut unknown)?;
+    check(&parsed, form, &DocumentPosition { path: String::new(), member: String::new() }, &mut unknown)?;
     match &unknown[..] {
         [] => Ok(parsed),
         unknown => Err(format!("strict decoding error: {}", unknown.join(", "))),
     }
 }
 
-fn check(value: &Value, form: Form, place: &Place, unknown: &mut Vec<String>) -> Result<(), String> {
+fn check(
+    value: &Value,
+    form: DocumentForm,
+    position: &DocumentPosition,
+    unknown: &mut Vec<String>,
+) -> Result<(), String> {
     let wrong = || {
-        let (kind, member) = (kind(value), &place.member);
+        let (kind, member) = (kind(value), &position.member);
         Err(format!("json: cannot unmarshal {kind} into Go struct field {member} of type {}", form.called()))
     };
     match form {
         _ if value.is_null() => Ok(()),
-        Form::Text if value.as_str().is_none() => wrong(),
-        Form::Bool if value.as_bool().is_none() => wrong(),
-        Form::Text | Form::Bool => Ok(()),
-        Form::List(of) => {
+        DocumentForm::Text if value.as_str().is_none() => wrong(),
+        DocumentForm::Bool if value.as_bool().is_none() => wrong(),
+        DocumentForm::Text | DocumentForm::Bool => Ok(()),
+        DocumentForm::List(of) => {
             let Some(items) = value.as_array() else { return wrong() };
             items.iter().enumerate().try_for_each(|(at, item)| {
-                let place = Place { path: format!("{}[{at}]", place.path), member: place.member.clone() };
-                check(item, *of, &place, unknown)
+                let position =
+                    DocumentPosition { path: format!("{}[{at}]", position.path), member: position.member.clone() };
+                check(item, *of, &position, unknown)
             })
         }
-        Form::Object(of, fields) => {
+        DocumentForm::Object(of, fields) => {
             let Some(members) = value.as_object() else { return wrong() };
-            let above = place.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
-            let is_root = place.path.is_empty();
+            let above = position.member.split_once('.').map(|(_, above)| format!("{above}.")).unwrap_or_default();
+            let is_root = position.path.is_empty();
             for (name, member) in members.iter() {
-                let path = if is_root { name.to_owned() } else { format!("{}.{name}", place.path) };
+                let path = if is_root { name.to_owned() } else { format!("{}.{name}", position.path) };
                 match fields.iter().find(|(own, _)| *own == name) {
                     Some((_, form)) => {
-                        let place = Place { path, member: format!("{of}.{above}{name}") };
-                        check(member, *form, &place, unknown)?;
+                        let position = DocumentPosition { path, member: format!("{of}.{above}{name}") };
+                        check(member, *form, &position, unknown)?;
                     }
                     None if is_root && matches!(name, "apiVersion" | "kind") => {}
                     None => unknown.push(format!("unknown field {}", quote(&path))),
@@ -110,8 +116,13 @@ mod tests {
 
     #[test]
     fn documents_are_read_strictly() {
-        const FORM: Form =
-            Form::Object("X", &[("is", Form::Bool), ("all", Form::List(&Form::Object("Y", &[("a", Form::Text)])))]);
+        const FORM: DocumentForm = DocumentForm::Object(
+            "X",
+            &[
+                ("is", DocumentForm::Bool),
+                ("all", DocumentForm::List(&DocumentForm::Object("Y", &[("a", DocumentForm::Text)]))),
+            ],
+        );
         let read = |text: &str| read(text, "X", &["g/v1"], FORM).map(|_| ());
         assert_eq!(read("{apiVersion: g/v1, kind: X, all: [{a: b}], is: true}"), Ok(()));
         let unknown = "strict decoding error: unknown field \"all[0].b\", unknown field \"c\"";

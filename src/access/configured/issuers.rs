@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flotilla_proto::value::Value;
 
-use super::document::{self, Form};
+use super::document::{self, DocumentForm};
 use super::jwt;
 use super::reload::FollowedFile;
 use crate::access::authenticator::Anonymous;
@@ -20,10 +20,13 @@ const KIND: &str = "AuthenticationConfiguration";
 const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 
-const CONDITION: Form = Form::Object("AnonymousAuthCondition", &[("path", Form::Text)]);
-const ANONYMOUS: Form =
-    Form::Object("AnonymousAuthConfig", &[("enabled", Form::Bool), ("conditions", Form::List(&CONDITION))]);
-const FORM: Form = Form::Object(KIND, &[("jwt", Form::List(&jwt::FORM)), ("anonymous", ANONYMOUS)]);
+const CONDITION: DocumentForm = DocumentForm::Object("AnonymousAuthCondition", &[("path", DocumentForm::Text)]);
+const ANONYMOUS: DocumentForm = DocumentForm::Object(
+    "AnonymousAuthConfig",
+    &[("enabled", DocumentForm::Bool), ("conditions", DocumentForm::List(&CONDITION))],
+);
+const FORM: DocumentForm =
+    DocumentForm::Object(KIND, &[("jwt", DocumentForm::List(&jwt::FORM)), ("anonymous", ANONYMOUS)]);
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]

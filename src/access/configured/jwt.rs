@@ -9,46 +9,54 @@ use flotilla_proto::value::Value;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::document::Form;
-use crate::access::openid::{Algorithm, IssuerSettings, Mapping, Rule};
+use super::document::DocumentForm;
+use crate::access::openid::{Algorithm, IssuerSettings, Mapping, ValidationRule};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::outbound::Network;
 use crate::rules::names;
 
-const PREFIXED: Form = Form::Object(
+const PREFIXED: DocumentForm = DocumentForm::Object(
     "PrefixedClaimOrExpression",
-    &[("claim", Form::Text), ("prefix", Form::Text), ("expression", Form::Text)],
+    &[("claim", DocumentForm::Text), ("prefix", DocumentForm::Text), ("expression", DocumentForm::Text)],
 );
-const UNPREFIXED: Form = Form::Object("ClaimOrExpression", &[("claim", Form::Text), ("expression", Form::Text)]);
-const EXTRA: Form = Form::Object("ExtraMapping", &[("key", Form::Text), ("valueExpression", Form::Text)]);
-const CLAIM_RULE: Form = Form::Object(
+const UNPREFIXED: DocumentForm =
+    DocumentForm::Object("ClaimOrExpression", &[("claim", DocumentForm::Text), ("expression", DocumentForm::Text)]);
+const EXTRA: DocumentForm =
+    DocumentForm::Object("ExtraMapping", &[("key", DocumentForm::Text), ("valueExpression", DocumentForm::Text)]);
+const CLAIM_RULE: DocumentForm = DocumentForm::Object(
     "ClaimValidationRule",
-    &[("claim", Form::Text), ("requiredValue", Form::Text), ("expression", Form::Text), ("message", Form::Text)],
-);
-const USER_RULE: Form = Form::Object("UserValidationRule", &[("expression", Form::Text), ("message", Form::Text)]);
-const ISSUER: Form = Form::Object(
-    "Issuer",
     &[
-        ("url", Form::Text),
-        ("discoveryURL", Form::Text),
-        ("certificateAuthority", Form::Text),
-        ("audiences", Form::List(&Form::Text)),
-        ("audienceMatchPolicy", Form::Text),
-        ("egressSelectorType", Form::Text),
+        ("claim", DocumentForm::Text),
+        ("requiredValue", DocumentForm::Text),
+        ("expression", DocumentForm::Text),
+        ("message", DocumentForm::Text),
     ],
 );
-const MAPPINGS: Form = Form::Object(
+const USER_RULE: DocumentForm =
+    DocumentForm::Object("UserValidationRule", &[("expression", DocumentForm::Text), ("message", DocumentForm::Text)]);
+const ISSUER: DocumentForm = DocumentForm::Object(
+    "Issuer",
+    &[
+        ("url", DocumentForm::Text),
+        ("discoveryURL", DocumentForm::Text),
+        ("certificateAuthority", DocumentForm::Text),
+        ("audiences", DocumentForm::List(&DocumentForm::Text)),
+        ("audienceMatchPolicy", DocumentForm::Text),
+        ("egressSelectorType", DocumentForm::Text),
+    ],
+);
+const MAPPINGS: DocumentForm = DocumentForm::Object(
     "ClaimMappings",
-    &[("username", PREFIXED), ("groups", PREFIXED), ("uid", UNPREFIXED), ("extra", Form::List(&EXTRA))],
+    &[("username", PREFIXED), ("groups", PREFIXED), ("uid", UNPREFIXED), ("extra", DocumentForm::List(&EXTRA))],
 );
 /// The form of an issuer.
-pub const FORM: Form = Form::Object(
+pub const FORM: DocumentForm = DocumentForm::Object(
     "JWTAuthenticator",
     &[
         ("issuer", ISSUER),
-        ("claimValidationRules", Form::List(&CLAIM_RULE)),
+        ("claimValidationRules", DocumentForm::List(&CLAIM_RULE)),
         ("claimMappings", MAPPINGS),
-        ("userValidationRules", Form::List(&USER_RULE)),
+        ("userValidationRules", DocumentForm::List(&USER_RULE)),
     ],
 );
 
@@ -191,7 +199,7 @@ fn compile(path: &Path<'_>, text: &str, subject: Subject, is_bool: bool, errors:
     }
 }
 
-type ClaimRules = (BTreeMap<String, String>, Vec<Rule>);
+type ClaimRules = (BTreeMap<String, String>, Vec<ValidationRule>);
 
 fn claim_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> ClaimRules {
     let (mut required, mut rules) = (BTreeMap::new(), Vec::new());
@@ -223,7 +231,7 @@ fn claim_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> ClaimRul
                 }
                 expressions.push(expression);
                 let compiled = compile(&place, expression, Subject::Claims, true, errors);
-                rules.extend(compiled.map(|expression| Rule { expression, message: message.to_owned() }));
+                rules.extend(compiled.map(|expression| ValidationRule { expression, message: message.to_owned() }));
             }
             (claim, _) => errors.invalid_str(&path, claim, "claim and expression can't both be set"),
         }
@@ -231,8 +239,8 @@ fn claim_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> ClaimRul
     (required, rules)
 }
 
-fn user_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> Vec<Rule> {
-    let (mut rules, mut expressions): (Vec<Rule>, Vec<&str>) = (Vec::new(), Vec::new());
+fn user_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> Vec<ValidationRule> {
+    let (mut rules, mut expressions): (Vec<ValidationRule>, Vec<&str>) = (Vec::new(), Vec::new());
     for (at, rule) in stated.list_at(&["userValidationRules"]).iter().enumerate() {
         let (path, text) = (path.index(at), rule.str_at(&["expression"]));
         let place = path.child("expression");
@@ -244,7 +252,7 @@ fn user_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> Vec<Rule>
             expressions.push(text);
             let compiled = compile(&place, text, Subject::User, true, errors);
             let message = rule.str_at(&["message"]).to_owned();
-            rules.extend(compiled.map(|expression| Rule { expression, message }));
+            rules.extend(compiled.map(|expression| ValidationRule { expression, message }));
         }
     }
     rules

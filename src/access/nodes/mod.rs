@@ -35,7 +35,7 @@ impl fmt::Debug for Nodes {
 }
 
 /// `Ok` if the request is allowed. `Err` has the reason of the refusal, which may be empty.
-type Verdict = Result<(), String>;
+type NodeAccessCheck = Result<(), String>;
 
 /// Returns the name of the node that acts as this user. `None` if the user is not a node.
 pub fn node_of(user: &User) -> Option<&str> {
@@ -52,7 +52,7 @@ impl Nodes {
     ///
     /// # Errors
     /// The reason of the refusal, which may be empty.
-    pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> Verdict {
+    pub fn decide(&self, user: &User, attributes: &Attributes<'_>) -> NodeAccessCheck {
         match node_of(user) {
             None => refuse(""),
             Some("") => Err(format!("unknown node for user {}", quote(&user.name))),
@@ -63,11 +63,11 @@ impl Nodes {
         }
     }
 
-    fn by_rules(&self, attributes: &Attributes<'_>) -> Verdict {
+    fn by_rules(&self, attributes: &Attributes<'_>) -> NodeAccessCheck {
         if self.rules.iter().any(|rule| rule.allows(attributes)) { Ok(()) } else { refuse("") }
     }
 
-    fn resource(&self, node: &str, of: &ResourceAttributes<'_>, attributes: &Attributes<'_>) -> Verdict {
+    fn resource(&self, node: &str, of: &ResourceAttributes<'_>, attributes: &Attributes<'_>) -> NodeAccessCheck {
         match (of.group, of.resource) {
             ("", "secrets") => self.readable(node, Related::Secret, of),
             ("", "configmaps") => self.readable(node, Related::ConfigMap, of),
@@ -91,7 +91,7 @@ impl Nodes {
         }
     }
 
-    fn related(&self, node: &str, what: Related, of: &ResourceAttributes<'_>) -> Verdict {
+    fn related(&self, node: &str, what: Related, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
         if of.name.is_empty() {
             return refuse("No Object name found");
         }
@@ -101,7 +101,7 @@ impl Nodes {
         Err(format!("no relationship found between node '{node}' and this object"))
     }
 
-    fn gettable(&self, node: &str, what: Related, of: &ResourceAttributes<'_>) -> Verdict {
+    fn gettable(&self, node: &str, what: Related, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
         match (of.verb, of.subresource) {
             ("get", "") => self.related(node, what, of),
             ("get", _) => refuse("cannot get subresource"),
@@ -109,7 +109,7 @@ impl Nodes {
         }
     }
 
-    fn readable(&self, node: &str, what: Related, of: &ResourceAttributes<'_>) -> Verdict {
+    fn readable(&self, node: &str, what: Related, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
         match (of.verb, of.subresource) {
             ("get" | "list" | "watch", "") if of.namespace.is_empty() => {
                 refuse("can only read namespaced object of this type")
@@ -120,7 +120,7 @@ impl Nodes {
         }
     }
 
-    fn account(&self, node: &str, of: &ResourceAttributes<'_>) -> Verdict {
+    fn account(&self, node: &str, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
         match (of.verb, of.subresource) {
             ("get", "") => self.readable(node, Related::Account, of),
             ("create", _) if of.name.is_empty() => refuse("can only create tokens for individual service accounts"),
@@ -130,7 +130,7 @@ impl Nodes {
         }
     }
 
-    fn slice(&self, node: &str, of: &ResourceAttributes<'_>) -> Verdict {
+    fn slice(&self, node: &str, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
         if !of.subresource.is_empty() {
             return refuse("cannot authorize ResourceSlice subresources");
         }
@@ -148,7 +148,7 @@ impl Nodes {
         }
     }
 
-    fn pod(&self, node: &str, of: &ResourceAttributes<'_>) -> Verdict {
+    fn pod(&self, node: &str, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
         match (of.subresource, of.verb) {
             ("", "get") => self.gettable(node, Related::Pod, of),
             ("", "list" | "watch") if selects(of, "spec.nodeName", node) => Ok(()),
@@ -162,7 +162,7 @@ impl Nodes {
     }
 }
 
-fn refuse(reason: &str) -> Verdict {
+fn refuse(reason: &str) -> NodeAccessCheck {
     Err(reason.to_owned())
 }
 
@@ -174,7 +174,7 @@ fn selects(of: &ResourceAttributes<'_>, field: &str, value: &str) -> bool {
     })
 }
 
-fn own_node(node: &str, of: &ResourceAttributes<'_>) -> Verdict {
+fn own_node(node: &str, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
     match (of.subresource, of.verb) {
         ("", "create" | "update" | "patch") | ("status", "update" | "patch") => Ok(()),
         ("", "get" | "list" | "watch") => match of.name {
@@ -186,7 +186,7 @@ fn own_node(node: &str, of: &ResourceAttributes<'_>) -> Verdict {
     }
 }
 
-fn lease(node: &str, of: &ResourceAttributes<'_>) -> Verdict {
+fn lease(node: &str, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
     if !matches!(of.verb, "get" | "create" | "update" | "patch" | "delete") {
         return refuse("can only get, create, update, patch, or delete a node lease");
     }
@@ -199,7 +199,7 @@ fn lease(node: &str, of: &ResourceAttributes<'_>) -> Verdict {
     Ok(())
 }
 
-fn csi_node(node: &str, of: &ResourceAttributes<'_>) -> Verdict {
+fn csi_node(node: &str, of: &ResourceAttributes<'_>) -> NodeAccessCheck {
     if !matches!(of.verb, "get" | "create" | "update" | "patch" | "delete") {
         return refuse("can only get, create, update, patch, or delete a CSINode");
     }

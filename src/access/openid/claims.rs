@@ -8,7 +8,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Float;
 use serde_json::{Map, Value};
 
-use super::settings::{IssuerSettings, Mapping, Rule};
+use super::settings::{IssuerSettings, Mapping, ValidationRule};
 use crate::access::connection::CREDENTIAL_ID;
 use crate::access::user::{Extra, User};
 use crate::field::quote;
@@ -289,7 +289,7 @@ fn evaluate<'a>(expression: &'a Expression, tree: &'a Tree) -> Result<Cel<'a>, S
 }
 
 /// Checks that rules hold.
-fn check(rules: &[Rule], tree: &Tree) -> Result<(), String> {
+fn check(rules: &[ValidationRule], tree: &Tree) -> Result<(), String> {
     let values: Vec<Cel<'_>> = rules.iter().map(|rule| evaluate(&rule.expression, tree)).collect::<Result<_, _>>()?;
     for (rule, value) in rules.iter().zip(values) {
         match value.as_bool() {

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
-use super::{OpenId, OpenIdError, Token};
+use super::{OpenId, OpenIdError, UnverifiedToken};
 use crate::access::user::User;
 
 /// The issuers, in the order in which they are configured.
@@ -18,7 +18,7 @@ pub struct Issuers {
 }
 
 /// The user of a token. `Err` has the issuer that the token names, and why the token is not valid.
-pub type Found = Result<Arc<User>, (Arc<OpenId>, OpenIdError)>;
+pub type TokenUser = Result<Arc<User>, (Arc<OpenId>, OpenIdError)>;
 
 impl Issuers {
     /// Returns these issuers.
@@ -34,12 +34,12 @@ impl Issuers {
 
     /// Returns the user of a token. `None` if the token names none of the issuers. `digest` is the SHA-256 digest of
     /// the token.
-    pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<Found> {
+    pub fn user(&self, token: &[u8], digest: &[u8; 32], now: SystemTime) -> Option<TokenUser> {
         let all = self.all.load();
         let (issuer, found) = match all.iter().find_map(|issuer| Some((issuer, issuer.known(digest, now)?))) {
             Some(known) => known,
             None => {
-                let token = Token::parse(token).filter(|_| !all.is_empty())?;
+                let token = UnverifiedToken::parse(token).filter(|_| !all.is_empty())?;
                 all.iter().find_map(|issuer| Some((issuer, issuer.user(&token, digest, now)?)))?
             }
         };

@@ -25,7 +25,7 @@ pub use self::issuers::Issuers;
 pub use self::keys::Algorithm;
 use self::keys::ProviderKeys;
 use self::provider::Provider;
-pub use self::settings::{IssuerSettings, Mapping, Rule, SettingsError};
+pub use self::settings::{IssuerSettings, Mapping, SettingsError, ValidationRule};
 use super::tokens::Unverified;
 use super::user::User;
 use crate::causes::with_causes;
@@ -55,12 +55,12 @@ impl OpenIdError {
 }
 
 /// A token that is parsed and not verified yet.
-struct Token<'t> {
+struct UnverifiedToken<'t> {
     parts: Unverified<'t>,
     claims: Claims,
 }
 
-impl<'t> Token<'t> {
+impl<'t> UnverifiedToken<'t> {
     /// Parses a token. Returns `None` if it is not a JSON Web Token whose claims are an object.
     fn parse(token: &'t [u8]) -> Option<Self> {
         let parts = Unverified::parse(token)?;
@@ -110,8 +110,13 @@ impl OpenId {
     ///
     /// # Errors
     /// The token names this provider, but is not valid.
-    fn user(&self, token: &Token<'_>, digest: &[u8; 32], now: SystemTime) -> Option<Result<Arc<User>, OpenIdError>> {
-        let Token { parts, claims } = token;
+    fn user(
+        &self,
+        token: &UnverifiedToken<'_>,
+        digest: &[u8; 32],
+        now: SystemTime,
+    ) -> Option<Result<Arc<User>, OpenIdError>> {
+        let UnverifiedToken { parts, claims } = token;
         if !claims.is_of(&self.settings.url) {
             return None;
         }

@@ -84,7 +84,7 @@ fn user(openid: &OpenId, token: &[u8]) -> Option<Result<(String, Vec<String>), O
     let mut digest = [0; 32];
     digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, token).as_ref());
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-    let found = openid.known(&digest, now).or_else(|| openid.user(&Token::parse(token)?, &digest, now))?;
+    let found = openid.known(&digest, now).or_else(|| openid.user(&UnverifiedToken::parse(token)?, &digest, now))?;
     Some(found.map(|user| (user.name.to_string(), user.groups.iter().map(ToString::to_string).collect())))
 }
 
@@ -178,7 +178,7 @@ fn expressions_make_the_user() {
     settings.groups = Some(Mapping::Expression(of_claims("claims.groups")));
     settings.uid = Some(claim("team", ""));
     settings.extra = vec![("example.org/n".into(), of_claims("claims.?nick.orValue('')"))];
-    let rule = |text: &str, subject| Rule {
+    let rule = |text: &str, subject| ValidationRule {
         expression: Expression::compile(text, subject, true).unwrap(),
         message: "not so".into(),
     };
@@ -189,7 +189,7 @@ fn expressions_make_the_user() {
         let mut digest = [0; 32];
         digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, &token).as_ref());
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
-        openid.user(&Token::parse(&token).unwrap(), &digest, now).unwrap().map_err(|error| error.to_string())
+        openid.user(&UnverifiedToken::parse(&token).unwrap(), &digest, now).unwrap().map_err(|error| error.to_string())
     };
     let ann = found(json!({"nick": "a", "jti": "j"})).unwrap();
     assert_eq!((ann.name.as_str(), ann.uid.as_str()), ("ann@x", "red"));

@@ -56,7 +56,7 @@ pub enum Mapping {
 
 /// A rule that must hold for the claims or for the user.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ValidationRule {
     /// The expression.
     pub expression: Expression,
     /// The text of the refusal; may be empty.
@@ -89,9 +89,9 @@ pub struct IssuerSettings {
     /// Claims that a token must have, with their values.
     pub required: BTreeMap<String, String>,
     /// Rules of the claims.
-    pub claim_rules: Vec<Rule>,
+    pub claim_rules: Vec<ValidationRule>,
     /// Rules of the user.
-    pub user_rules: Vec<Rule>,
+    pub user_rules: Vec<ValidationRule>,
 }
 
 impl IssuerSettings {

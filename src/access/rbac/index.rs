@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::Unresolved;
 use super::binding::{Binding, RoleRef};
-use super::place::Place;
 use super::rule::Rule;
+use super::scope::RbacScope;
 use crate::access::attributes::Attributes;
 use crate::access::user::User;
 
@@ -22,11 +22,11 @@ const PARTS: usize = 128;
 /// A revision of each table of [`super::RESOURCES`].
 pub type Revisions = [Revision; 4];
 
-type NamespacePart = HashMap<CompactString, Arc<Place>>;
+type NamespacePart = HashMap<CompactString, Arc<RbacScope>>;
 
 /// The index of roles and bindings at some moment. An [`Editor`] replaces it part by part.
 pub struct Rbac {
-    cluster: ArcSwap<Place>,
+    cluster: ArcSwap<RbacScope>,
     namespaces: Box<[ArcSwap<NamespacePart>]>,
     complete: watch::Sender<bool>,
     /// The revision up to which the index contains each table.
@@ -97,7 +97,7 @@ impl Rbac {
             RoleRef::ClusterRole(name) => self.cluster.load().role(name).cloned(),
             RoleRef::Role(name) => {
                 let part = self.part(namespace).load();
-                part.get(namespace).and_then(|place| place.role(name)).cloned()
+                part.get(namespace).and_then(|scope| scope.role(name)).cloned()
             }
             RoleRef::Other(_) => None,
         };
@@ -139,10 +139,10 @@ impl Rbac {
             return None;
         }
         let part = self.part(namespace).load();
-        let place = part.get(namespace)?;
-        for binding in place.bindings_of(user) {
+        let scope = part.get(namespace)?;
+        for binding in scope.bindings_of(user) {
             let rules = match &binding.role {
-                RoleRef::Role(name) => place.role(name),
+                RoleRef::Role(name) => scope.role(name),
                 _ => by_cluster(binding),
             };
             if let ControlFlow::Break(found) = see(binding, rules) {
@@ -174,7 +174,7 @@ fn unresolved(role: &RoleRef) -> Unresolved {
 /// Changes an [`Rbac`]. Changes become visible when they are published.
 #[derive(Debug)]
 pub struct Editor {
-    cluster: Arc<Place>,
+    cluster: Arc<RbacScope>,
     namespaces: Vec<NamespacePart>,
     cluster_changed: bool,
     changed: BTreeSet<usize>,
@@ -196,22 +196,22 @@ impl Default for Editor {
 impl Editor {
     /// Sets the rules of a role, or removes it. An empty namespace means a ClusterRole.
     pub fn set_role(&mut self, namespace: &str, name: &str, rules: Option<Vec<Rule>>) {
-        self.edit(namespace, |place| place.set_role(name, rules));
+        self.edit(namespace, |scope| scope.set_role(name, rules));
     }
 
     /// Sets or removes a binding. An empty namespace means a ClusterRoleBinding.
     pub fn set_binding(&mut self, namespace: &str, name: &str, binding: Option<Binding>) {
-        self.edit(namespace, |place| place.set_binding(name, binding));
+        self.edit(namespace, |scope| scope.set_binding(name, binding));
     }
 
     /// Returns namespace and name of all Roles, or of all ClusterRoles.
     pub(super) fn roles(&self, namespaced: bool) -> Vec<(CompactString, CompactString)> {
-        self.names(namespaced, |place| place.role_names().cloned().collect())
+        self.names(namespaced, |scope| scope.role_names().cloned().collect())
     }
 
     /// Returns namespace and name of all RoleBindings, or of all ClusterRoleBindings.
     pub(super) fn bindings(&self, namespaced: bool) -> Vec<(CompactString, CompactString)> {
-        self.names(namespaced, |place| place.binding_names().cloned().collect())
+        self.names(namespaced, |scope| scope.binding_names().cloned().collect())
     }
 
     /// Makes all changes visible.
@@ -236,7 +236,7 @@ impl Editor {
         rbac.complete.send_replace(true);
     }
 
-    fn edit(&mut self, namespace: &str, edit: impl FnOnce(&mut Place)) {
+    fn edit(&mut self, namespace: &str, edit: impl FnOnce(&mut RbacScope)) {
         if namespace.is_empty() {
             self.cluster_changed = true;
             edit(Arc::make_mut(&mut self.cluster));
@@ -244,9 +244,9 @@ impl Editor {
         }
         let part = part_of(namespace);
         self.changed.insert(part);
-        let place = self.namespaces[part].entry(namespace.into()).or_default();
-        edit(Arc::make_mut(place));
-        if place.is_empty() {
+        let scope = self.namespaces[part].entry(namespace.into()).or_default();
+        edit(Arc::make_mut(scope));
+        if scope.is_empty() {
             self.namespaces[part].remove(namespace);
         }
     }
@@ -254,13 +254,13 @@ impl Editor {
     fn names(
         &self,
         namespaced: bool,
-        of: impl Fn(&Place) -> Vec<CompactString>,
+        of: impl Fn(&RbacScope) -> Vec<CompactString>,
     ) -> Vec<(CompactString, CompactString)> {
-        let with = |namespace: &CompactString, place: &Place| -> Vec<_> {
-            of(place).into_iter().map(|name| (namespace.clone(), name)).collect()
+        let with = |namespace: &CompactString, scope: &RbacScope| -> Vec<_> {
+            of(scope).into_iter().map(|name| (namespace.clone(), name)).collect()
         };
         if namespaced {
-            self.namespaces.iter().flatten().flat_map(|(namespace, place)| with(namespace, place)).collect()
+            self.namespaces.iter().flatten().flat_map(|(namespace, scope)| with(namespace, scope)).collect()
         } else {
             with(&CompactString::default(), &self.cluster)
         }

@@ -7,15 +7,15 @@ mod binding;
 mod coverage;
 mod following;
 mod index;
-mod place;
 mod rule;
+mod scope;
 
 pub use binding::{Binding, RoleRef};
 pub use coverage::{aggregated, uncovered};
 pub use following::{RESOURCES, Tables, follow};
 pub use index::{Editor, Rbac};
-pub use place::Place;
 pub use rule::Rule;
+pub use scope::RbacScope;
 
 /// API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

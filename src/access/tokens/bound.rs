@@ -19,7 +19,7 @@ pub enum BoundKind {
 
 /// The properties of an object that verification needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct BoundProperties {
     /// Revision of the object.
     pub revision: u64,
     /// UID.
@@ -46,5 +46,5 @@ pub trait BoundObjects: std::fmt::Debug + Send + Sync {
     fn revision(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<u64>;
 
     /// Returns an object. `None` if it does not exist.
-    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found>;
+    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<BoundProperties>;
 }

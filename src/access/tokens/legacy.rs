@@ -7,7 +7,7 @@ use flotilla_proto::time::Timestamp;
 use ring::digest::{SHA256, digest};
 
 use super::USER_PREFIX;
-use super::bound::{BoundKind, BoundObjects, Found};
+use super::bound::{BoundKind, BoundObjects, BoundProperties};
 use super::claims::{LegacyClaims, Reference};
 use super::uses::{LegacyUses, Use};
 use super::verify::TokenError;
@@ -150,7 +150,9 @@ impl LegacyToken {
         if self.noted.load(Ordering::Relaxed) == today {
             return;
         }
-        let Some(Found { uid, last_used, .. }) = objects.find(BoundKind::Secret, &self.namespace, &self.secret) else {
+        let Some(BoundProperties { uid, last_used, .. }) =
+            objects.find(BoundKind::Secret, &self.namespace, &self.secret)
+        else {
             return;
         };
         let day = |ahead| day_of(Timestamp { seconds: seconds + ahead, nanos: 0 });

@@ -15,7 +15,7 @@ mod store;
 mod uses;
 mod verify;
 
-pub use bound::{BoundKind, BoundObjects, Found};
+pub use bound::{BoundKind, BoundObjects, BoundProperties};
 pub use claims::{Claims, NumericDate};
 pub use discovery::{CACHE_CONTROL, CONFIGURATION_PATH, JWKS_MEDIA_TYPE, JWKS_PATH, configuration, jwks_uri};
 pub use issue::{Account, IssueRequest, Issued, Issuer, LegacyAccount};

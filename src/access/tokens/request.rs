@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::bound::{BoundKind, BoundObjects, Found};
+use super::bound::{BoundKind, BoundObjects, BoundProperties};
 use super::issue::{Account, IssueRequest, Issuer};
 use crate::field::{Errors, Path};
 use crate::limits;
@@ -173,7 +173,7 @@ fn bind(objects: &dyn BoundObjects, account: &Account, request: &Value, issue: &
 }
 
 /// Refuses a pod that runs with another service account.
-fn check_pod(account: &Account, pod: &Found) -> ApiResult<()> {
+fn check_pod(account: &Account, pod: &BoundProperties) -> ApiResult<()> {
     if pod.service_account == account.name {
         return Ok(());
     }

@@ -13,13 +13,16 @@ impl BoundObjects for Objects {
         self.find(kind, namespace, name).map(|found| found.revision)
     }
 
-    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found> {
+    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<BoundProperties> {
         match (kind, namespace, name) {
-            (BoundKind::Pod, "ns", "p") => {
-                Some(Found { uid: "u-p".into(), service_account: "bot".into(), node: "n".into(), ..Found::default() })
-            }
-            (BoundKind::Secret, "ns", "s") => Some(Found { uid: "u-s".into(), ..Found::default() }),
-            (BoundKind::Node, "", "n") => Some(Found { uid: "u-n".into(), ..Found::default() }),
+            (BoundKind::Pod, "ns", "p") => Some(BoundProperties {
+                uid: "u-p".into(),
+                service_account: "bot".into(),
+                node: "n".into(),
+                ..BoundProperties::default()
+            }),
+            (BoundKind::Secret, "ns", "s") => Some(BoundProperties { uid: "u-s".into(), ..BoundProperties::default() }),
+            (BoundKind::Node, "", "n") => Some(BoundProperties { uid: "u-n".into(), ..BoundProperties::default() }),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ use flotilla_proto::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::bound::{BoundKind, BoundObjects, Found};
+use super::bound::{BoundKind, BoundObjects, BoundProperties};
 use super::legacy::{INVALID_SINCE, LAST_USED};
 use crate::unreadable;
 
@@ -59,7 +59,7 @@ impl BoundObjects for StoreObjects {
         self.object(kind, namespace, name).map(|object| object.revision().get())
     }
 
-    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found> {
+    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<BoundProperties> {
         let object = self.object(kind, namespace, name)?;
         unreadable::prove(&object).ok()?;
         read(&object.bytes()[..], object.revision().get())
@@ -67,11 +67,11 @@ impl BoundObjects for StoreObjects {
 }
 
 /// Returns the properties of a stored object that verification needs. `None` if the object cannot be decoded.
-fn read(bytes: &[u8], revision: u64) -> Option<Found> {
+fn read(bytes: &[u8], revision: u64) -> Option<BoundProperties> {
     let value = json::parse(bytes).ok()?;
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok().map(SystemTime::from);
     let label = |name| value.str_at(&["metadata", "labels", name]).into();
-    Some(Found {
+    Some(BoundProperties {
         revision,
         uid: value.str_at(&["metadata", "uid"]).into(),
         deleted_at: time(value.str_at(&["metadata", "deletionTimestamp"])),

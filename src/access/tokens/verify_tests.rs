@@ -4,7 +4,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 
-use super::super::bound::Found;
+use super::super::bound::BoundProperties;
 use super::super::issue::{Account, IssueRequest, Issuer, LegacyAccount};
 use super::super::keys::SigningKey;
 use super::*;
@@ -12,14 +12,14 @@ use super::*;
 const API: &str = "https://kubernetes.default.svc";
 
 #[derive(Debug, Default)]
-struct Objects(Mutex<HashMap<(BoundKind, String), Found>>);
+struct Objects(Mutex<HashMap<(BoundKind, String), BoundProperties>>);
 
 impl Objects {
-    fn put(&self, kind: BoundKind, path: &str, found: Found) {
+    fn put(&self, kind: BoundKind, path: &str, found: BoundProperties) {
         self.0.lock().insert((kind, path.to_owned()), found);
     }
 
-    fn get(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found> {
+    fn get(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<BoundProperties> {
         self.0.lock().get(&(kind, format!("{namespace}/{name}"))).cloned()
     }
 }
@@ -29,7 +29,7 @@ impl BoundObjects for Objects {
         self.get(kind, namespace, name).map(|found| found.revision)
     }
 
-    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<Found> {
+    fn find(&self, kind: BoundKind, namespace: &str, name: &str) -> Option<BoundProperties> {
         self.get(kind, namespace, name)
     }
 }
@@ -43,8 +43,8 @@ struct World {
     now: SystemTime,
 }
 
-fn found(uid: &str, revision: u64) -> Found {
-    Found { revision, uid: uid.into(), ..Found::default() }
+fn found(uid: &str, revision: u64) -> BoundProperties {
+    BoundProperties { revision, uid: uid.into(), ..BoundProperties::default() }
 }
 
 impl World {
@@ -116,7 +116,7 @@ fn a_token_is_invalid_without_its_bound_object() {
     assert_eq!(world.error(&pod), "service account token has been invalidated");
     world.objects.put(BoundKind::Node, "/n", found("another", 2));
     assert_eq!(world.error(&node), "service account token has been invalidated");
-    world.objects.put(BoundKind::Node, "/n", Found { deleted_at: Some(world.now), ..found("u-n", 3) });
+    world.objects.put(BoundKind::Node, "/n", BoundProperties { deleted_at: Some(world.now), ..found("u-n", 3) });
     assert!(world.check(&node).is_ok(), "still being deleted");
     assert!(world.check_at(&node, world.now + Duration::from_secs(61)).is_err(), "deleted for long");
     world.objects.put(BoundKind::ServiceAccount, "ns/bot", found("u-2", 2));
@@ -166,7 +166,7 @@ fn a_token_in_a_secret_is_valid_while_the_secret_contains_it() {
     let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
     let token = world.issuer.issue_legacy(&of).unwrap();
     assert_eq!(world.error(&token), "Token has been invalidated");
-    let secret = |token: &str, revision| Found { token: Some(token.into()), ..found("u-s", revision) };
+    let secret = |token: &str, revision| BoundProperties { token: Some(token.into()), ..found("u-s", revision) };
     world.objects.put(BoundKind::Secret, "ns/s", secret("other", 1));
     assert_eq!(world.error(&token), "Token does not match server's copy");
     world.objects.put(BoundKind::Secret, "ns/s", secret(&token, 2));
@@ -203,19 +203,19 @@ fn tokens_in_secrets_depend_on_secret_and_account() {
     let world = World::new();
     let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
     let token = world.issuer.issue_legacy(&of).unwrap();
-    let secret = |revision| Found { token: Some(token.clone().into()), ..found("u-s", revision) };
+    let secret = |revision| BoundProperties { token: Some(token.clone().into()), ..found("u-s", revision) };
     world.objects.put(BoundKind::Secret, "ns/s", secret(1));
     assert!(world.check(&token).is_ok());
-    world.objects.put(BoundKind::Secret, "ns/s", Found { deleted_at: Some(world.now), ..secret(2) });
+    world.objects.put(BoundKind::Secret, "ns/s", BoundProperties { deleted_at: Some(world.now), ..secret(2) });
     assert_eq!(world.error(&token), "Token has been invalidated", "a deletion counts at once");
     world.objects.put(BoundKind::Secret, "ns/s", secret(3));
     world.objects.put(BoundKind::ServiceAccount, "ns/bot", found("u-2", 4));
     assert_eq!(world.error(&token), "ServiceAccount UID (u-2) does not match claim (u-1)");
-    let ending = Found { deleted_at: Some(world.now), ..found("u-1", 5) };
+    let ending = BoundProperties { deleted_at: Some(world.now), ..found("u-1", 5) };
     world.objects.put(BoundKind::ServiceAccount, "ns/bot", ending);
     assert_eq!(world.error(&token), "ServiceAccount ns/bot has been deleted");
     world.objects.put(BoundKind::ServiceAccount, "ns/bot", found("u-1", 6));
-    world.objects.put(BoundKind::Secret, "ns/s", Found { invalid_since: "2026-01-31".into(), ..secret(7) });
+    world.objects.put(BoundKind::Secret, "ns/s", BoundProperties { invalid_since: "2026-01-31".into(), ..secret(7) });
     assert!(world.error(&token).starts_with("the token in secret ns/s for service account ns/bot has been marked"));
 }
 
@@ -224,9 +224,13 @@ fn clients_with_generated_tokens_are_warned() {
     let world = World::new();
     let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
     let token = world.issuer.issue_legacy(&of).unwrap();
-    world.objects.put(BoundKind::Secret, "ns/s", Found { token: Some(token.clone().into()), ..found("u-s", 1) });
+    world.objects.put(
+        BoundKind::Secret,
+        "ns/s",
+        BoundProperties { token: Some(token.clone().into()), ..found("u-s", 1) },
+    );
     assert_eq!(world.check(&token).unwrap().unwrap().warning(), None);
-    let listing = Found { secrets: vec!["s".into()], ..found("u-1", 2) };
+    let listing = BoundProperties { secrets: vec!["s".into()], ..found("u-1", 2) };
     world.objects.put(BoundKind::ServiceAccount, "ns/bot", listing);
     assert!(world.check(&token).unwrap().unwrap().warning().unwrap().contains("TokenRequest"));
 }
@@ -237,7 +241,11 @@ fn each_day_of_use_is_noted_once() {
     let of = LegacyAccount { account: world.account.clone(), secret: "s".into() };
     let token = world.issuer.issue_legacy(&of).unwrap();
     let put = |revision, last_used: &str| {
-        let secret = Found { token: Some(token.clone().into()), last_used: last_used.into(), ..found("u-s", revision) };
+        let secret = BoundProperties {
+            token: Some(token.clone().into()),
+            last_used: last_used.into(),
+            ..found("u-s", revision)
+        };
         world.objects.put(BoundKind::Secret, "ns/s", secret);
     };
     let (noon, day) = (UNIX_EPOCH + Duration::from_secs(1_767_268_800), Duration::from_secs(86_400)); // 2026-01-01

@@ -188,12 +188,12 @@ fn outcome(answered: Result<&Value, &CallError>, ends: Option<Instant>) -> &'sta
     }
 }
 
-const fn member(path: &'static [&'static str], called: &'static str, takes: fn(&Value) -> bool) -> typed::Member {
-    typed::Member { path, of: "SubjectAccessReviewStatus", called, takes }
+const fn member(path: &'static [&'static str], called: &'static str, takes: fn(&Value) -> bool) -> typed::TypedMember {
+    typed::TypedMember { path, of: "SubjectAccessReviewStatus", called, takes }
 }
 
 /// The members of an answer that matter, with their types.
-const MEMBERS: [typed::Member; 3] = [
+const MEMBERS: [typed::TypedMember; 3] = [
     member(&["status", "allowed"], "bool", |value| value.as_bool().is_some()),
     member(&["status", "denied"], "bool", |value| value.as_bool().is_some()),
     member(&["status", "reason"], "string", |value| value.as_str().is_some()),

@@ -7,13 +7,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::tasks;
-use crate::webhooks::answers::Key;
+use crate::webhooks::answers::QuestionDigest;
 
 /// The questions in progress, by their keys.
 #[derive(Debug)]
 pub struct AskedOnce<V> {
     asked_max: usize,
-    asked: Arc<Mutex<HashMap<Key, watch::Receiver<Option<V>>>>>,
+    asked: Arc<Mutex<HashMap<QuestionDigest, watch::Receiver<Option<V>>>>>,
 }
 
 impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
@@ -25,13 +25,17 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
     /// Returns the answer to a question. Runs `ask` unless the question is in progress. `ask` goes on even if the
     /// caller stops waiting. Returns `None` if too many questions are in progress, or if `ask` panics or its runtime
     /// ends.
-    pub async fn answer(&self, key: Key, ask: impl Future<Output = V> + Send + 'static) -> Option<V> {
+    pub async fn answer(&self, key: QuestionDigest, ask: impl Future<Output = V> + Send + 'static) -> Option<V> {
         let mut answer = self.begin(key, ask)?;
         let answered = answer.wait_for(Option::is_some).await.ok()?;
         answered.clone()
     }
 
-    fn begin(&self, key: Key, ask: impl Future<Output = V> + Send + 'static) -> Option<watch::Receiver<Option<V>>> {
+    fn begin(
+        &self,
+        key: QuestionDigest,
+        ask: impl Future<Output = V> + Send + 'static,
+    ) -> Option<watch::Receiver<Option<V>>> {
         let mut asked = self.asked.lock();
         if let Some(answer) = asked.get(&key) {
             return Some(answer.clone());
@@ -41,7 +45,7 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
         }
         let (tell, answer) = watch::channel(None);
         asked.insert(key, answer.clone());
-        let end = End { key, asked: Arc::clone(&self.asked) };
+        let end = QuestionEnd { key, asked: Arc::clone(&self.asked) };
         tasks::detached("question", async move {
             let answer = ask.await;
             drop(end);
@@ -52,12 +56,12 @@ impl<V: Clone + Send + Sync + 'static> AskedOnce<V> {
 }
 
 /// Removes a question when it is answered or can no longer be answered.
-struct End<V> {
-    key: Key,
-    asked: Arc<Mutex<HashMap<Key, watch::Receiver<Option<V>>>>>,
+struct QuestionEnd<V> {
+    key: QuestionDigest,
+    asked: Arc<Mutex<HashMap<QuestionDigest, watch::Receiver<Option<V>>>>>,
 }
 
-impl<V> Drop for End<V> {
+impl<V> Drop for QuestionEnd<V> {
     fn drop(&mut self) {
         self.asked.lock().remove(&self.key);
     }

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::prometheus::{Meter, Raised, families};
-use crate::webhooks::answers::{self, Answers, Key};
+use crate::webhooks::answers::{self, Answers, QuestionDigest};
 use crate::webhooks::{Backend, Persistence, typed};
 
 /// The API group of the reviews.
@@ -101,7 +101,7 @@ impl Inner {
     }
 
     /// Asks the webhook, and keeps its answer.
-    async fn fetch(&self, key: Key, question: Value, wanted: &[String]) -> TokenAnswer {
+    async fn fetch(&self, key: QuestionDigest, question: Value, wanted: &[String]) -> TokenAnswer {
         let active = Raised::new(self.meter.gauge(families::TOKEN_FETCHES_ACTIVE, &[("status", "in_flight")]));
         let (ends, bytes_max) = (Some(Instant::now() + limits::REVIEW_TIMEOUT), limits::REVIEW_ANSWER_BYTES);
         let how =
@@ -131,7 +131,7 @@ impl Inner {
     }
 }
 
-fn key(token: &[u8], audiences: &[String]) -> Key {
+fn key(token: &[u8], audiences: &[String]) -> QuestionDigest {
     let mut question = format!("{}:", token.len()).into_bytes(); // lengths keep the parts apart
     question.extend_from_slice(token);
     for audience in audiences {
@@ -144,17 +144,17 @@ fn texts(texts: &[String]) -> Vec<Value> {
     texts.iter().map(|text| text.as_str().into()).collect()
 }
 
-const fn text(path: &'static [&'static str], of: &'static str, called: &'static str) -> typed::Member {
-    typed::Member { path, of, called, takes: |value| value.as_str().is_some() }
+const fn text(path: &'static [&'static str], of: &'static str, called: &'static str) -> typed::TypedMember {
+    typed::TypedMember { path, of, called, takes: |value| value.as_str().is_some() }
 }
 
-const fn list(path: &'static [&'static str], of: &'static str) -> typed::Member {
-    typed::Member { path, of, called: "[]string", takes: |value| value.as_array().is_some() }
+const fn list(path: &'static [&'static str], of: &'static str) -> typed::TypedMember {
+    typed::TypedMember { path, of, called: "[]string", takes: |value| value.as_array().is_some() }
 }
 
 /// The members of an answer that matter, with their types.
-const MEMBERS: [typed::Member; 10] = [
-    typed::Member {
+const MEMBERS: [typed::TypedMember; 10] = [
+    typed::TypedMember {
         path: &["status", "authenticated"],
         of: "TokenReviewStatus",
         called: "bool",
@@ -167,13 +167,13 @@ const MEMBERS: [typed::Member; 10] = [
     text(&["status", "user", "uid"], "UserInfo", "string"),
     list(&["status", "user", "groups"], "UserInfo"),
     text(&["status", "user", "groups", "[]"], "UserInfo", "string"),
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "user", "extra"],
         of: "UserInfo",
         called: "map[string]v1.ExtraValue",
         takes: |value| value.as_object().is_some(),
     },
-    typed::Member {
+    typed::TypedMember {
         path: &["status", "user", "extra", "{}"],
         of: "UserInfo",
         called: "v1.ExtraValue",

@@ -28,14 +28,14 @@ pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::On).
 });
 
 /// Why a policy could not be evaluated.
-struct Failure {
+struct EvaluationFailure {
     message: String,
     ignored: bool,
     /// The reason of the `Status`, if it is not `Forbidden`.
     reason: Option<&'static str>,
 }
 
-impl Failure {
+impl EvaluationFailure {
     fn of(policy: &MutatingPolicy, binding: Option<&Binding>, why: &str, reason: Option<&'static str>) -> Self {
         let spec = policy.spec();
         let message = match binding {
@@ -49,14 +49,14 @@ impl Failure {
 /// The failures that are not ignored, up to [`ERROR_BYTES`](limits::ERROR_BYTES).
 #[derive(Default)]
 struct Failures {
-    all: Vec<Failure>,
+    all: Vec<EvaluationFailure>,
     bytes: usize,
 }
 
 impl Failures {
-    fn add(&mut self, failure: Failure) {
+    fn add(&mut self, failure: EvaluationFailure) {
         if !failure.ignored && self.bytes < limits::ERROR_BYTES {
-            self.bytes += failure.message.len() + size_of::<Failure>();
+            self.bytes += failure.message.len() + size_of::<EvaluationFailure>();
             self.all.push(failure);
         }
     }
@@ -96,7 +96,7 @@ pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Dynami
                 let (policy, binding, matched) = (Arc::clone(&one.policy), Arc::clone(&binding), Arc::clone(&matched));
                 Invocation { policy, binding, matched, param }
             })),
-            (Err(why), binding) => failures.add(Failure::of(&one.policy, binding.as_deref(), &why, None)),
+            (Err(why), binding) => failures.add(EvaluationFailure::of(&one.policy, binding.as_deref(), &why, None)),
             (Ok(_), None) => {}
         }
     }
@@ -117,7 +117,7 @@ pub async fn mutate(policies: &Policies<MutatingPolicy>, attributes: &mut Dynami
 }
 
 /// Returns the refusal: the first failure is its message, all failures are its causes.
-fn refusal(attributes: &DynamicAttributes<'_>, failures: &[Failure]) -> ApiError {
+fn refusal(attributes: &DynamicAttributes<'_>, failures: &[EvaluationFailure]) -> ApiError {
     let mut error = forbidden(attributes, "");
     if let Some(first) = failures.first() {
         error.message.clone_from(&first.message);
@@ -153,7 +153,7 @@ impl Changing<'_, '_> {
     }
 
     fn fail(&mut self, invocation: &Invocation, why: &str) {
-        self.failures.add(Failure::of(&invocation.policy, Some(&invocation.binding), why, Some("Invalid")));
+        self.failures.add(EvaluationFailure::of(&invocation.policy, Some(&invocation.binding), why, Some("Invalid")));
     }
 
     async fn invoke(&mut self, invocation: &Invocation) -> ApiResult<()> {
@@ -162,7 +162,7 @@ impl Changing<'_, '_> {
             Ok(seen) => seen,
             Err(error) => {
                 let why = format!("failed to configure policy: {}", error.message);
-                self.failures.add(Failure::of(policy, None, &why, None));
+                self.failures.add(EvaluationFailure::of(policy, None, &why, None));
                 return Ok(());
             }
         };
@@ -170,7 +170,7 @@ impl Changing<'_, '_> {
             Ok(params) => params,
             Err(why) => {
                 let why = format!("failed to configure binding: {why}");
-                self.failures.add(Failure::of(policy, Some(binding), &why, None));
+                self.failures.add(EvaluationFailure::of(policy, Some(binding), &why, None));
                 return Ok(());
             }
         };

@@ -6,8 +6,8 @@ use flotilla_proto::value::{Map, Value};
 use super::super::Effort;
 use super::super::policy::{Policy, Spec, sees};
 use crate::expressions::{
-    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, Operation, OptionalNames, Wanted, misnamed,
-    operations, tree,
+    Activation, BUDGET, Compiled, Compiler, Fault, Inputs, OUT_OF_BUDGET, OptionalNames, PatchOperation, Wanted,
+    misnamed, operations, tree,
 };
 use crate::fieldmanager;
 use crate::patch::Operations;
@@ -91,7 +91,7 @@ impl Mutation {
 }
 
 /// Applies operations to an object. Returns it unchanged if a `test` does not hold.
-fn patch(operations: Vec<Operation>, object: &Value) -> Result<Value, String> {
+fn patch(operations: Vec<PatchOperation>, object: &Value) -> Result<Value, String> {
     let listed = operations.into_iter().map(|operation| {
         let mut listed = Map::new();
         listed.insert("op", operation.op);

@@ -3,14 +3,14 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin { applies, ..Plugin::new("AlwaysDeny", Presence::Off).mutating(decides_by, mutate) };
 
-const fn decides_by(_: Part<'_>, _: Operation) -> Option<DecidesBy> {
+const fn decides_by(_: ResourcePart<'_>, _: Operation) -> Option<DecidesBy> {
     Some(DecidesBy::Object)
 }
 

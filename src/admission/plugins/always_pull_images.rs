@@ -3,7 +3,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::status::ApiResult;
@@ -15,7 +15,7 @@ const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContain
 pub const PLUGIN: Plugin =
     Plugin::new("AlwaysPullImages", Presence::Off).mutating(decides_by, mutate).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 

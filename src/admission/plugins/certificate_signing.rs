@@ -3,14 +3,14 @@
 use flotilla_proto::value::Value;
 
 use super::signers;
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("CertificateSigning", Presence::On).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_status = part.name() == ("certificates.k8s.io", "certificatesigningrequests", "status");
     (is_status && operation == Operation::Update).then_some(DecidesBy::Object)
 }

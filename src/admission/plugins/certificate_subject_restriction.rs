@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::certificates::certificate;
 use crate::rules::names::MASTERS;
@@ -11,7 +11,7 @@ use crate::status::ApiResult;
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("CertificateSubjectRestriction", Presence::On).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_request = part.name() == ("certificates.k8s.io", "certificatesigningrequests", "");
     (is_request && operation == Operation::Create).then_some(DecidesBy::Object)
 }

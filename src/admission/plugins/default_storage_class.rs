@@ -3,7 +3,7 @@
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
@@ -11,7 +11,7 @@ use crate::status::ApiResult;
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("DefaultStorageClass", Presence::On).mutating(decides_by, mutate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_claim = part.name() == ("", "persistentvolumeclaims", "");
     (is_claim && operation == Operation::Create).then_some(DecidesBy::Tables)
 }

@@ -2,14 +2,14 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("DenyServiceExternalIPs", Presence::Off).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "services")).then_some(DecidesBy::Object)
 }
 

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("EventRateLimit", Presence::Off).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     // Events of `events.k8s.io` are another kind.
     (part.served.group().is_empty() && part.is_written(operation, ("", "events"))).then_some(DecidesBy::Object)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::rules::resources::is_extended;
 use crate::status::ApiResult;
@@ -13,7 +13,7 @@ use crate::status::ApiResult;
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("ExtendedResourceToleration", Presence::Off).mutating(decides_by, mutate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 

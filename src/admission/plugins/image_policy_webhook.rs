@@ -5,21 +5,21 @@ use flotilla_proto::value::{Map, Value};
 use futures_util::future::LocalBoxFuture;
 
 use crate::admission::image_policy::AUDIT_PREFIX;
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence, Step, Validating};
+use crate::admission::plugin::{DecidesBy, Plugin, PluginStep, Presence, ResourcePart, Validating};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::CallError;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin {
-    validating: Some(Step { decides_by, run: Validating::Asking(validate) }),
+    validating: Some(PluginStep { decides_by, run: Validating::Asking(validate) }),
     ..Plugin::new("ImagePolicyWebhook", Presence::Off)
 };
 
 /// The part of the names of annotations that the webhook sees.
 const SHOWN: &str = ".image-policy.k8s.io/";
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_pod = matches!(part.name(), ("", "pods", "" | "ephemeralcontainers"));
     (is_pod && matches!(operation, Operation::Create | Operation::Update)).then_some(DecidesBy::Outside)
 }
@@ -29,8 +29,8 @@ fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFut
         let registry = write.registry;
         let Some(policy) = &registry.admission.configuration.image_policy else { return Ok(()) };
         let spec = spec(pod, write.target.subresource, write.target.namespace);
-        let verdict = match policy.ask(&registry.outbound, spec, write.caller.ends).await {
-            Ok(verdict) => verdict,
+        let decision = match policy.ask(&registry.outbound, spec, write.caller.ends).await {
+            Ok(decision) => decision,
             Err(failed) if policy.allows_by_default() => {
                 tracing::warn!(why = failed.message, "the webhook for images could not be asked: the pod is allowed");
                 write.annotate(&format!("{AUDIT_PREFIX}failed-open"), || "true".to_owned());
@@ -43,10 +43,10 @@ fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFut
             }
             Err(failed) => return Err(write.refuse(pod, &failed.message)),
         };
-        for (key, value) in &verdict.annotations {
+        for (key, value) in &decision.annotations {
             write.annotate(&format!("{AUDIT_PREFIX}{key}"), || value.clone());
         }
-        match (verdict.allowed, &*verdict.reason) {
+        match (decision.allowed, &*decision.reason) {
             (true, _) => Ok(()),
             (false, "") => Err(write.refuse(pod, "one or more images rejected by webhook backend")),
             (false, why) => {

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
@@ -13,7 +13,7 @@ const REQUIRED: [&str; 4] = ["spec", "affinity", "podAntiAffinity", "requiredDur
 pub const PLUGIN: Plugin =
     Plugin::new("LimitPodHardAntiAffinityTopology", Presence::Off).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Object)
 }
 

@@ -4,7 +4,7 @@
 use flotilla_proto::value::Value;
 
 use super::pod_resize_validator::is_resize;
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
@@ -14,12 +14,12 @@ pub const PLUGIN: Plugin = Plugin::new("LimitRanger", Presence::On)
     .mutating(mutating_decides_by, set_default_resources)
     .validating(validating_decides_by, check_limits);
 
-fn mutating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn mutating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     brings_resources(part, operation).then_some(DecidesBy::Tables)
 }
 
 /// Returns whether an operation states the resources of a pod, which are fixed once it is created, except by a resize.
-fn brings_resources(part: Part<'_>, operation: Operation) -> bool {
+fn brings_resources(part: ResourcePart<'_>, operation: Operation) -> bool {
     (part.name() == ("", "pods", "") && operation == Operation::Create) || is_resize(part, operation)
 }
 
@@ -28,7 +28,7 @@ fn is_deleted(write: &BuiltInAttributes<'_>) -> bool {
     write.old.is_some_and(|old| !old.at(&["metadata", "deletionTimestamp"]).is_null())
 }
 
-fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn validating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     match (part.name(), operation) {
         _ if brings_resources(part, operation) => Some(DecidesBy::Tables),
         (("", "persistentvolumeclaims", ""), Operation::Create | Operation::Update) => Some(DecidesBy::Tables),

@@ -4,7 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use futures_util::future::LocalBoxFuture;
 
-use crate::admission::plugin::{DecidesBy, Mutating, Part, Plugin, Presence, Step};
+use crate::admission::plugin::{DecidesBy, Mutating, Plugin, PluginStep, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::registry::{Incoming, Target, WriteOptions};
 use crate::request::{Caller, Identity};
@@ -12,14 +12,14 @@ use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin {
-    mutating: Some(Step { decides_by, run: Mutating::First(provide) }),
+    mutating: Some(PluginStep { decides_by, run: Mutating::First(provide) }),
     ..Plugin::new("NamespaceAutoProvision", Presence::Off)
 };
 
 /// The owner of the fields of namespaces that the server creates.
 const MANAGER: &str = "kube-apiserver";
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.served.resource.namespaced && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 

@@ -2,14 +2,14 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("NamespaceExists", Presence::Off).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_write = matches!(operation, Operation::Create | Operation::Update | Operation::Delete);
     (part.served.resource.namespaced && is_write).then_some(DecidesBy::Tables)
 }

@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::registry::{mentions, stored_tree};
 use crate::status::{ApiError, ApiResult, Cause};
@@ -10,7 +10,7 @@ use crate::status::{ApiError, ApiResult, Cause};
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("NamespaceLifecycle", Presence::On).mutating(decides_by, mutate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     // Access reviews are answered for any namespace.
     let is_review = part.served.group() == "authorization.k8s.io";
     (part.served.resource.namespaced && !is_review && operation == Operation::Create).then_some(DecidesBy::Tables)

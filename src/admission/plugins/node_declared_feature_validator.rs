@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::pod_resize_validator::{is_resize, is_spec_changed};
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::kinds::admission::{features_for_update, refuse_undeclared};
@@ -13,7 +13,7 @@ use crate::status::ApiResult;
 pub const PLUGIN: Plugin = Plugin::new("NodeDeclaredFeatureValidator", Presence::On).validating(decides_by, validate);
 
 /// Other updates change nothing that needs a feature.
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     is_resize(part, operation).then_some(DecidesBy::Tables)
 }
 

@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use crate::access::nodes::node_of;
 use crate::access::{Attributes, ResourceAttributes};
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::kinds::admission::node_restriction as rules;
@@ -32,7 +32,7 @@ const MIGRATED: [(&str, &str); 7] = [
 
 /// A node whose name is not known may write nothing, so this concerns every resource. Other objects are read as this
 /// member has them, since the reference reads cached copies.
-fn decides_by(_: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(_: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     (operation != Operation::Connect).then_some(DecidesBy::Object)
 }
 
@@ -73,7 +73,7 @@ impl From<ApiError> for Why {
     }
 }
 
-type Verdict = Result<(), Why>;
+type WriteCheck = Result<(), Why>;
 
 /// A write by a node, and the objects before and after it.
 struct NodeWrite<'a> {
@@ -83,12 +83,12 @@ struct NodeWrite<'a> {
     old: Option<&'a Value>,
 }
 
-fn refuse(why: impl Into<String>) -> Verdict {
+fn refuse(why: impl Into<String>) -> WriteCheck {
     Err(Why::Forbidden(why.into()))
 }
 
 impl NodeWrite<'_> {
-    fn check(&self) -> Verdict {
+    fn check(&self) -> WriteCheck {
         let target = self.write.target;
         let is_status = target.subresource == "status";
         match (target.served.group(), &*target.served.resource.name) {
@@ -125,7 +125,7 @@ impl NodeWrite<'_> {
         }
     }
 
-    fn pod(&self) -> Verdict {
+    fn pod(&self) -> WriteCheck {
         let (node, target) = (self.node, self.write.target);
         match (target.subresource, self.object, self.old) {
             ("", Some(pod), None) => self.new_pod(pod),
@@ -152,7 +152,7 @@ impl NodeWrite<'_> {
         }
     }
 
-    fn new_pod(&self, pod: &Value) -> Verdict {
+    fn new_pod(&self, pod: &Value) -> WriteCheck {
         let (node, uid) = (self.node, rules::mirror_pod(self.node, pod)?);
         let found = self.found("nodes", "node", "", node)?;
         let own = found.str_at(&["metadata", "uid"]);
@@ -162,7 +162,7 @@ impl NodeWrite<'_> {
         Ok(rules::refers_to_nothing(node, pod)?)
     }
 
-    fn own_node(&self) -> Verdict {
+    fn own_node(&self) -> WriteCheck {
         let name = self.name();
         if name != self.node {
             return refuse(format!("node {} is not allowed to modify node {}", quote(self.node), quote(name)));
@@ -174,7 +174,7 @@ impl NodeWrite<'_> {
         }
     }
 
-    fn lease(&self) -> Verdict {
+    fn lease(&self) -> WriteCheck {
         if self.write.target.namespace != LEASES {
             return refuse(format!("can only access leases in the {} system namespace", quote(LEASES)));
         }
@@ -184,7 +184,7 @@ impl NodeWrite<'_> {
         Ok(())
     }
 
-    fn slice(&self) -> Verdict {
+    fn slice(&self) -> WriteCheck {
         let is_own = |slice: &Value| slice.str_at(&["spec", "nodeName"]) == self.node;
         match (self.object, self.old) {
             (Some(slice), None) if !is_own(slice) => {
@@ -197,7 +197,7 @@ impl NodeWrite<'_> {
         }
     }
 
-    fn certificate(&self) -> Verdict {
+    fn certificate(&self) -> WriteCheck {
         let (Some(asked), None) = (self.object, self.old) else { return Ok(()) };
         let signer = asked.str_at(&["spec", "signerName"]);
         if !["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"].contains(&signer) {
@@ -211,7 +211,7 @@ impl NodeWrite<'_> {
     }
 
     /// Allows a token for a service account only for a pod on this node, and only for audiences that the pod uses.
-    fn token(&self) -> Verdict {
+    fn token(&self) -> WriteCheck {
         let (Some(asked), namespace) = (self.object, self.write.target.namespace) else { return Ok(()) };
         let bound = asked.at(&["spec", "boundObjectRef"]);
         let (kind, name, uid) = (bound.str_at(&["kind"]), bound.str_at(&["name"]), bound.str_at(&["uid"]));
@@ -239,7 +239,7 @@ impl NodeWrite<'_> {
         self.audience(&pod, audience)
     }
 
-    fn audience(&self, pod: &Value, audience: &str) -> Verdict {
+    fn audience(&self, pod: &Value, audience: &str) -> WriteCheck {
         if pod.list_at(&["spec", "volumes"]).iter().any(|volume| self.wants(pod, volume, audience)) {
             return Ok(());
         }

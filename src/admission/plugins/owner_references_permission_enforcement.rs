@@ -5,7 +5,7 @@ use flotilla_objects::api_version;
 use flotilla_proto::value::Value;
 
 use crate::access::{Attributes, ResourceAttributes};
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::status::ApiResult;
@@ -16,7 +16,7 @@ const OWNERS: [&str; 2] = ["metadata", "ownerReferences"];
 pub const PLUGIN: Plugin =
     Plugin::new("OwnerReferencesPermissionEnforcement", Presence::Off).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     // Other documents than the object, such as scales, have no owners. The status of pods cannot change them.
     let has_owners = match part.subresource {
         "" => true,

@@ -3,7 +3,7 @@
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::status::ApiResult;
 
@@ -13,7 +13,7 @@ pub const PLUGIN: Plugin = Plugin::new("PersistentVolumeClaimResize", Presence::
 /// The annotation by which claims named their storage class before `spec.storageClassName` existed.
 const STORAGE_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_claim = part.name() == ("", "persistentvolumeclaims", "");
     (is_claim && operation == Operation::Update).then_some(DecidesBy::Tables)
 }

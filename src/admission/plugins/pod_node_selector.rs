@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use flotilla_proto::value::{Map, Value};
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::{Errors, Path, quote};
 use crate::rules::names;
@@ -66,7 +66,7 @@ impl Selectors {
 pub const PLUGIN: Plugin =
     Plugin::new("PodNodeSelector", Presence::Off).mutating(decides_by, mutate).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 

@@ -3,7 +3,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::kinds::admission::refuse_resize;
@@ -12,12 +12,12 @@ use crate::status::ApiResult;
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("PodResizeValidator", Presence::On).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     is_resize(part, operation).then_some(DecidesBy::Tables)
 }
 
 /// Returns whether an operation resizes a pod.
-pub(super) fn is_resize(part: Part<'_>, operation: Operation) -> bool {
+pub(super) fn is_resize(part: ResourcePart<'_>, operation: Operation) -> bool {
     part.name() == ("", "pods", "resize") && operation == Operation::Update
 }
 

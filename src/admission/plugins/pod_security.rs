@@ -6,7 +6,7 @@ use std::time::Instant;
 use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::{Errors, quote};
 use crate::kinds::admission::pod_security::{
@@ -40,7 +40,7 @@ const FAILED: &str = "pod-security.kubernetes.io/error";
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("PodSecurity", Presence::On).validating(decides_by, validate);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     match (part.name(), operation) {
         (("", "pods", ""), Operation::Create) => Some(DecidesBy::Tables),
         // The standard of the namespace matters only if the update changes parts of the pod that standards are about.
@@ -55,14 +55,14 @@ fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
 }
 
 /// Returns where objects hold a template of pods. Returns `None` if they hold none.
-fn template_of(part: Part<'_>) -> Option<&'static [&'static str]> {
+fn template_of(part: ResourcePart<'_>) -> Option<&'static [&'static str]> {
     let (own_group, own_resource, subresource) = part.name();
     let found = TEMPLATES.iter().find(|(group, resource, _)| (*group, *resource) == (own_group, own_resource));
     found.filter(|_| subresource.is_empty()).map(|(_, _, path)| *path)
 }
 
 fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
-    let part = Part { served: write.target.served, subresource: write.target.subresource };
+    let part = ResourcePart { served: write.target.served, subresource: write.target.subresource };
     match part.name() {
         ("", "pods", _) => check_pod(write, object),
         ("", "namespaces", _) => check_namespace(write, object),

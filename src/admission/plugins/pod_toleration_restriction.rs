@@ -4,7 +4,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::tolerations::{are_allowed, defaults_of, merge, whitelist_of};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::core::pod::pod_resources::quality_of_service;
@@ -18,7 +18,7 @@ pub const PLUGIN: Plugin = Plugin::new("PodTolerationRestriction", Presence::Off
 /// The taint that pods tolerate unless they are of the class BestEffort.
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     part.is_written(operation, ("", "pods")).then_some(DecidesBy::Tables)
 }
 

@@ -3,7 +3,7 @@
 use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::status::ApiResult;
@@ -16,7 +16,7 @@ pub const PLUGIN: Plugin = Plugin::new("Priority", Presence::On)
 const GROUP: &str = "scheduling.k8s.io";
 const RESOURCE: &str = "priorityclasses";
 
-fn mutating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn mutating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     match (part.name(), operation) {
         (("", "pods", ""), Operation::Create) => Some(DecidesBy::Tables),
         (("", "pods", ""), Operation::Update) => Some(DecidesBy::Object),
@@ -24,7 +24,7 @@ fn mutating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy
     }
 }
 
-fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn validating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let is_written = matches!(operation, Operation::Create | Operation::Update);
     (part.name() == (GROUP, RESOURCE, "") && is_written).then_some(DecidesBy::Tables)
 }

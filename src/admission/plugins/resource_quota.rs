@@ -4,7 +4,7 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 use futures_util::future::LocalBoxFuture;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence, Step, Validating};
+use crate::admission::plugin::{DecidesBy, Plugin, PluginStep, Presence, ResourcePart, Validating};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission::quota::{Charge, Limited, Uncovered, is_counted, is_recharged};
 use crate::registry::{Target, now};
@@ -13,11 +13,11 @@ use crate::status::{ApiError, ApiResult};
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin {
     applies,
-    validating: Some(Step { decides_by, run: Validating::Last(charge) }),
+    validating: Some(PluginStep { decides_by, run: Validating::Last(charge) }),
     ..Plugin::new("ResourceQuota", Presence::On)
 };
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let (group, resource, subresource) = part.name();
     match operation {
         _ if !part.served.resource.namespaced => None,

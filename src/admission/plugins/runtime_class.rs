@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::rules::names;
@@ -12,7 +12,7 @@ use crate::status::{ApiError, ApiResult};
 pub const PLUGIN: Plugin =
     Plugin::new("RuntimeClass", Presence::On).mutating(decides_by, set_class).validating(decides_by, check_overhead);
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     // The overhead is fixed once a pod is created.
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }

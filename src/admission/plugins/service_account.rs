@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::admission::plugin::{DecidesBy, Part, Plugin, Presence};
+use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
 use crate::registry::suffix;
@@ -17,7 +17,7 @@ pub const PLUGIN: Plugin = Plugin::new("ServiceAccount", Presence::On)
 /// The service account of pods that name none.
 const DEFAULT_ACCOUNT: &str = "default";
 
-fn decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     (part.name() == ("", "pods", "") && operation == Operation::Create).then_some(DecidesBy::Tables)
 }
 
@@ -43,7 +43,7 @@ fn account(write: &BuiltInAttributes<'_>, pod: &Value, name: &str) -> ApiResult<
     Ok(found.or_else(|| (name == DEFAULT_ACCOUNT && !registry.accounts_are_made).then(Value::object)))
 }
 
-fn validating_decides_by(part: Part<'_>, operation: Operation) -> Option<DecidesBy> {
+fn validating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {
     let gets_containers = part.name() == ("", "pods", "ephemeralcontainers") && operation == Operation::Update;
     decides_by(part, operation).or_else(|| gets_containers.then_some(DecidesBy::Tables))
 }

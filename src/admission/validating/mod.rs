@@ -36,7 +36,7 @@ pub const PLUGIN: Plugin = Plugin::new("ValidatingAdmissionPolicy", Presence::On
 const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// A refusal. The client gets the first one.
-struct Refused {
+struct PolicyRefusal {
     message: String,
     reason: &'static str,
 }
@@ -57,7 +57,7 @@ pub async fn validate(policies: &Policies<ValidatingPolicy>, attributes: &Dynami
         judge.policy(of_policy).await?;
     }
     match judge.refused {
-        Some(Refused { message, reason }) => Err(refusal(attributes, &message, reason)),
+        Some(PolicyRefusal { message, reason }) => Err(refusal(attributes, &message, reason)),
         None => Ok(()),
     }
 }
@@ -75,7 +75,7 @@ fn refusal(attributes: &DynamicAttributes<'_>, message: &str, reason: &'static s
 
 struct Judge<'j, 'a> {
     attributes: &'j DynamicAttributes<'a>,
-    refused: Option<Refused>,
+    refused: Option<PolicyRefusal>,
     effort: Effort,
 }
 
@@ -155,7 +155,7 @@ impl Judge<'_, '_> {
     fn refuse(&mut self, policy: &str, binding: Option<&str>, message: &str, reason: &'static str) {
         let with = binding.map(|binding| format!(" with binding '{binding}'")).unwrap_or_default();
         let message = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {message}");
-        self.refused.get_or_insert(Refused { message, reason });
+        self.refused.get_or_insert(PolicyRefusal { message, reason });
     }
 
     /// Records that a policy cannot be evaluated: refuses the write unless the policy ignores failures.

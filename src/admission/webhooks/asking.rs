@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Answer, RegisteredWebhook, ReviewRequest};
+use super::{RegisteredWebhook, ReviewRequest, WebhookOutcome};
 use crate::admission::conditions::MatchResult;
 use crate::admission::policy::{PolicyVariables, requests};
 use crate::admission::{DynamicAttributes, Effort, MatchedVersion, Seen};
@@ -84,7 +84,7 @@ impl RegisteredWebhook {
         attributes: &DynamicAttributes<'_>,
         wanted: &Wanted,
         notices: &mut Notices,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<WebhookOutcome> {
         let request = review_request(attributes, &wanted.matched, &wanted.seen);
         self.webhook.call(attributes.registry, &request, attributes.left(), notices).await
     }

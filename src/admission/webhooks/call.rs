@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use flotilla_proto::value::Value;
 
-use super::{ReviewRequest, Verdict, Webhook, patched};
+use super::{ReviewRequest, ReviewResponse, Webhook, patched};
 use crate::field::quote;
 use crate::limits;
 use crate::prometheus::families;
@@ -25,7 +25,7 @@ pub enum Failure {
 
 /// The outcome of calling a webhook.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum WebhookOutcome {
     /// The write may go on unchanged.
     Allowed,
     /// The write may go on with this object, which is not decoded yet. The bytes are the patch that made it.
@@ -61,23 +61,24 @@ impl Webhook {
         request: &ReviewRequest<'_>,
         left: Option<Duration>,
         notices: &mut Notices,
-    ) -> ApiResult<Answer> {
+    ) -> ApiResult<WebhookOutcome> {
         let began = Instant::now();
-        let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|verdict| {
-            verdict.warnings.iter().for_each(|text| notices.warn(text.clone()));
-            for (key, value) in &verdict.annotations {
+        let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|response| {
+            response.warnings.iter().for_each(|text| notices.warn(text.clone()));
+            for (key, value) in &response.annotations {
                 notices.annotate(format!("{}/{key}", self.name), value.clone());
             }
-            match verdict.allowed {
-                true => patched(&self.name, &verdict, request.object)
-                    .map(|patched| patched.map_or(Answer::Allowed, |object| Answer::Patched(object, verdict.patch))),
-                false => Err(Failure::Refused(verdict.refusal(&self.name))),
+            match response.allowed {
+                true => patched(&self.name, &response, request.object).map(|patched| {
+                    patched.map_or(WebhookOutcome::Allowed, |object| WebhookOutcome::Patched(object, response.patch))
+                }),
+                false => Err(Failure::Refused(response.refusal(&self.name))),
             }
         });
         self.measure(registry, request.operation, began.elapsed(), judged.as_ref().err());
         match judged {
             Ok(answer) => Ok(answer),
-            Err(failure) => self.apply_failure_policy(registry, failure).map(|()| Answer::Ignored),
+            Err(failure) => self.apply_failure_policy(registry, failure).map(|()| WebhookOutcome::Ignored),
         }
     }
 
@@ -94,7 +95,12 @@ impl Webhook {
         Ok(())
     }
 
-    async fn ask(&self, registry: &Registry, request: &ReviewRequest<'_>, left: Duration) -> Result<Verdict, Failure> {
+    async fn ask(
+        &self,
+        registry: &Registry,
+        request: &ReviewRequest<'_>,
+        left: Duration,
+    ) -> Result<ReviewResponse, Failure> {
         if request.dry_run && !self.takes_dry_run {
             let why = format!("admission webhook {} does not support dry run", quote(&self.name));
             return Err(Failure::Internal(ApiError::bad_request(why)));
@@ -116,8 +122,8 @@ impl Webhook {
         }
         let answer =
             answer.map_err(|error| failed(format!("failed to call webhook: {}", error.message), error.code))?;
-        let verdict = Verdict::read(&answer, version, &uid, self.mutating);
-        verdict.map_err(|unread| failed(unread.message(), 503))
+        let response = ReviewResponse::read(&answer, version, &uid, self.mutating);
+        response.map_err(|unread| failed(unread.message(), 503))
     }
 
     fn measure(&self, registry: &Registry, operation: &str, took: Duration, failure: Option<&Failure>) {

@@ -3,7 +3,7 @@
 //! [`Webhooks`] is the plugin: it follows the configurations, finds the webhooks that match a write
 //! ([`RegisteredWebhook`]) and calls them. [`Webhook`] is what a configuration says about one webhook,
 //! [`ReviewRequest`] is the request that the webhook receives. [`Webhook::call`] sends the request and acts on the
-//! [`Verdict`] in the answer; [`patched`] applies the patch of a mutating webhook.
+//! [`ReviewResponse`] in the answer; [`patched`] applies the patch of a mutating webhook.
 
 mod asking;
 mod call;
@@ -11,13 +11,13 @@ mod patch;
 mod plugin;
 mod registered;
 mod review;
-mod verdict;
+mod review_response;
 mod webhook;
 
-pub use call::{Answer, Failure};
+pub use call::{Failure, WebhookOutcome};
 pub use patch::patched;
 pub use plugin::{MUTATING, VALIDATING, Webhooks};
 pub use registered::RegisteredWebhook;
 pub use review::{ReviewRequest, user_info};
-pub use verdict::Verdict;
+pub use review_response::ReviewResponse;
 pub use webhook::Webhook;

@@ -3,7 +3,7 @@
 use flotilla_proto::value::Value;
 
 use super::Failure;
-use super::verdict::Verdict;
+use super::review_response::ReviewResponse;
 use crate::field::quote;
 use crate::patch::{Format, Operations};
 use crate::status::ApiError;
@@ -13,11 +13,11 @@ use crate::status::ApiError;
 ///
 /// # Errors
 /// The patch cannot be parsed or applied, or there is no object to change.
-pub fn patched(webhook: &str, verdict: &Verdict, object: Option<&Value>) -> Result<Option<Value>, Failure> {
-    if verdict.patch.is_empty() {
+pub fn patched(webhook: &str, response: &ReviewResponse, object: Option<&Value>) -> Result<Option<Value>, Failure> {
+    if response.patch.is_empty() {
         return Ok(None);
     }
-    let operations = Operations::parse(&verdict.patch).map_err(|why| {
+    let operations = Operations::parse(&response.patch).map_err(|why| {
         let message = format!("received undecodable patch in webhook response: {why}");
         Failure::calling(webhook, &message, 503)
     })?;
@@ -31,8 +31,8 @@ pub fn patched(webhook: &str, verdict: &Verdict, object: Option<&Value>) -> Resu
         );
         return Err(Failure::Internal(ApiError::internal(why)));
     };
-    if verdict.patch_type != Format::JSON_PATCH_TYPE {
-        return Err(Failure::calling(webhook, &format!("unsupported patch type {}", quote(&verdict.patch_type)), 400));
+    if response.patch_type != Format::JSON_PATCH_TYPE {
+        return Err(Failure::calling(webhook, &format!("unsupported patch type {}", quote(&response.patch_type)), 400));
     }
     operations.apply_telling(object.clone()).map(Some).map_err(|why| Failure::Internal(ApiError::internal(why)))
 }
@@ -44,8 +44,9 @@ mod tests {
     use super::*;
 
     fn with(patch: &str, object: Option<&Value>) -> Result<Option<Value>, String> {
-        let verdict = Verdict { patch: patch.into(), patch_type: "JSONPatch".into(), ..Verdict::default() };
-        patched("w", &verdict, object).map_err(|failure| match failure {
+        let response =
+            ReviewResponse { patch: patch.into(), patch_type: "JSONPatch".into(), ..ReviewResponse::default() };
+        patched("w", &response, object).map_err(|failure| match failure {
             Failure::Calling(message, _) => message,
             Failure::Refused(error) | Failure::Internal(error) => error.message,
         })

@@ -8,7 +8,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 use futures_util::{StreamExt, stream};
 
-use super::{Answer, RegisteredWebhook};
+use super::{RegisteredWebhook, WebhookOutcome};
 use crate::admission::plugin::Plugin;
 use crate::admission::{DynamicAttributes, DynamicPlugin, Effort, Index, MatchAttributes, Presence, following};
 use crate::limits;
@@ -111,7 +111,7 @@ impl Webhooks {
         let answers = stream::iter(asked.iter().enumerate()).map(|(at, (registered, wanted))| async move {
             let mut notices = Notices::default();
             let answer = registered.ask(attributes, wanted, &mut notices).await;
-            if matches!(answer, Ok(Answer::Ignored)) {
+            if matches!(answer, Ok(WebhookOutcome::Ignored)) {
                 let key = format!("failed-open.validating.webhook.admission.k8s.io/round_0_index_{at}");
                 notices.annotate(key, registered.webhook.name.clone());
             }
@@ -120,7 +120,7 @@ impl Webhooks {
         let mut answers: Vec<_> = answers.buffer_unordered(limits::WEBHOOKS_AT_ONCE).collect().await;
         let first = answers.iter().find_map(|(_, answer, _)| answer.as_ref().err().cloned());
         answers.sort_by_key(|(at, ..)| *at); // warnings come in the order of the webhooks
-        let is_ignored = answers.iter().any(|(_, answer, _)| matches!(answer, Ok(Answer::Ignored)));
+        let is_ignored = answers.iter().any(|(_, answer, _)| matches!(answer, Ok(WebhookOutcome::Ignored)));
         answers.into_iter().for_each(|(_, _, notices)| add_notices(attributes, notices));
         match first {
             Some(refused) => Err(refused),
@@ -145,12 +145,12 @@ async fn mutate_by(
     let annotation = format!("mutation.webhook.admission.k8s.io/round_{round}_index_{at}");
     let (configuration, name) = (&*registered.webhook.configuration, &*registered.webhook.name);
     let followed = match answer {
-        Ok(Answer::Allowed) => Ok(false),
-        Ok(Answer::Ignored) => {
+        Ok(WebhookOutcome::Allowed) => Ok(false),
+        Ok(WebhookOutcome::Ignored) => {
             attributes.annotate(format!("failed-open.{annotation}"), registered.webhook.name.clone());
             attributes.in_time().map(|()| false) // a timeout of the request itself is never ignored
         }
-        Ok(Answer::Patched(object, patch)) => {
+        Ok(WebhookOutcome::Patched(object, patch)) => {
             let replaced = attributes.replace(&wanted.matched, object).await;
             if replaced.is_ok() && attributes.records_objects {
                 let value = patch_annotation(configuration, name, &patch);

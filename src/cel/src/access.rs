@@ -10,7 +10,7 @@ use crate::error::Outcome;
 use crate::eval::Program;
 use crate::limits::ACCESS_COST_MAX;
 use crate::schema::compiled::STORED_MINOR;
-use crate::schema::declared::{Declared, Kind, Objects};
+use crate::schema::declared::{Declared, DeclaredKind, Objects};
 use crate::syntax::{Expr, ExprKind, Loop};
 use crate::types::Type;
 use crate::value::escape::unescape;
@@ -142,12 +142,12 @@ fn environment(variable: &str, name: &str, of: &Arc<Declared>) -> Environment {
     Environment::new(Base::kubernetes(STORED_MINOR)).with_provider(objects).with_variable(variable, of)
 }
 
-fn declared(of: Kind) -> Arc<Declared> {
+fn declared(of: DeclaredKind) -> Arc<Declared> {
     Arc::new(Declared { of, elements_max: i64::MAX, bytes_min: 1 })
 }
 
 fn simple(of: Type) -> Arc<Declared> {
-    declared(Kind::Simple(of))
+    declared(DeclaredKind::Simple(of))
 }
 
 fn text() -> Arc<Declared> {
@@ -155,16 +155,16 @@ fn text() -> Arc<Declared> {
 }
 
 fn list(of: Arc<Declared>) -> Arc<Declared> {
-    declared(Kind::List(of))
+    declared(DeclaredKind::List(of))
 }
 
 fn map(of: Arc<Declared>) -> Arc<Declared> {
-    declared(Kind::Map(of))
+    declared(DeclaredKind::Map(of))
 }
 
 fn object(fields: impl IntoIterator<Item = (&'static str, Arc<Declared>)>) -> Arc<Declared> {
     let fields: BTreeMap<Box<str>, _> = fields.into_iter().map(|(name, of)| (name.into(), of)).collect();
-    declared(Kind::Object(fields))
+    declared(DeclaredKind::Object(fields))
 }
 
 /// Returns the type of the specification of a SubjectAccessReview of `authorization.k8s.io/v1`.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::check::Checked;
-use crate::cost::{Node, SizeRange, SizeSource, Step};
+use crate::cost::{Node, SizeRange, SizeSource, VariableStep};
 use crate::environment::{Base, Environment, Provider};
 use crate::estimate::estimate;
 use crate::eval::Program;
 use crate::limits::DEVICE_COST_MAX;
 use crate::schema::compiled::{MINOR, STORED_MINOR};
-use crate::schema::declared::{Declared, Kind, Objects};
+use crate::schema::declared::{Declared, DeclaredKind, Objects};
 use crate::types::Type;
 
 const TYPE_NAME: &str = "kubernetes.DRADevice";
@@ -60,15 +60,16 @@ pub fn compile(text: &str, is_stored: bool) -> Result<u64, Refused> {
 fn environment(minor: u16) -> Environment {
     let mut base = Base::clone(&Base::kubernetes(minor));
     base.dialect.bind = true;
-    let simple = |of: Type| Arc::new(Declared { of: Kind::Simple(of), elements_max: 0, bytes_min: 1 });
-    let map = |of: Arc<Declared>| Arc::new(Declared { of: Kind::Map(of), elements_max: NAMES_MAX, bytes_min: 2 });
+    let simple = |of: Type| Arc::new(Declared { of: DeclaredKind::Simple(of), elements_max: 0, bytes_min: 1 });
+    let map =
+        |of: Arc<Declared>| Arc::new(Declared { of: DeclaredKind::Map(of), elements_max: NAMES_MAX, bytes_min: 2 });
     let fields = BTreeMap::from([
         ("allowMultipleAllocations".into(), simple(Type::Bool)),
         ("attributes".into(), map(map(simple(Type::Any)))),
         ("capacity".into(), map(map(simple(Type::object(QUANTITY))))),
         ("driver".into(), simple(Type::String)),
     ]);
-    let device = Arc::new(Declared { of: Kind::Object(fields), elements_max: 0, bytes_min: 2 });
+    let device = Arc::new(Declared { of: DeclaredKind::Object(fields), elements_max: 0, bytes_min: 2 });
     let (objects, of) = Objects::named(&device, TYPE_NAME);
     let objects: Arc<dyn Provider> = objects;
     Environment::new(Arc::new(base)).with_provider(objects).with_variable("device", of)
@@ -83,7 +84,7 @@ impl SizeSource for Sizes {
         let (_, steps) = node.path.as_deref()?.split_first()?;
         let most = match steps {
             [] => 0,
-            [Step::Name(field), below @ ..] => match (&**field, below) {
+            [VariableStep::Name(field), below @ ..] => match (&**field, below) {
                 ("driver", []) => DRIVER_MAX,
                 ("allowMultipleAllocations", []) => 1,
                 ("attributes", below) => of_domains(below, Some(VALUE_MAX))?,
@@ -97,15 +98,17 @@ impl SizeSource for Sizes {
 }
 
 /// Returns the largest size of a part of a map of domains. Returns `None` for values of capacities.
-fn of_domains(steps: &[Step], value: Option<i64>) -> Option<i64> {
+fn of_domains(steps: &[VariableStep], value: Option<i64>) -> Option<i64> {
     match steps {
         [] => Some(NAMES_MAX),
-        [Step::Keys] => Some(DOMAIN_MAX),
-        [Step::Items | Step::Values] => Some(NAMES_MAX),
-        [Step::Items | Step::Values, Step::Keys] => Some(IDENTIFIER_MAX),
-        [Step::Items | Step::Values, Step::Items | Step::Values] => Some(value.unwrap_or(0)),
+        [VariableStep::Keys] => Some(DOMAIN_MAX),
+        [VariableStep::Items | VariableStep::Values] => Some(NAMES_MAX),
+        [VariableStep::Items | VariableStep::Values, VariableStep::Keys] => Some(IDENTIFIER_MAX),
+        [VariableStep::Items | VariableStep::Values, VariableStep::Items | VariableStep::Values] => {
+            Some(value.unwrap_or(0))
+        }
         // All attributes have the same largest size.
-        [Step::Items | Step::Values, Step::Name(_) | Step::Indices] => value,
+        [VariableStep::Items | VariableStep::Values, VariableStep::Name(_) | VariableStep::Indices] => value,
         _ => None,
     }
 }

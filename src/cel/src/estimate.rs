@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::check::Checked;
-use crate::cost::{CallEstimate, CostRange, LIST, MAP, Node, Nodes, OBJECT, SizeRange, SizeSource, Step};
+use crate::cost::{CallEstimate, CostRange, LIST, MAP, Node, Nodes, OBJECT, SizeRange, SizeSource, VariableStep};
 use crate::environment::OverloadDecl;
 use crate::syntax::{ACCUMULATOR, Call, Expr, ExprId, ExprKind, Loop};
 use crate::types::Type;
@@ -40,7 +40,7 @@ impl EntrySizes {
 /// A variable of a loop.
 struct Local {
     name: Arc<str>,
-    path: Option<Vec<Step>>,
+    path: Option<Vec<VariableStep>>,
     size: Option<SizeRange>,
     entries: Option<EntrySizes>,
 }
@@ -48,7 +48,7 @@ struct Local {
 struct Estimator<'c> {
     checked: &'c Checked,
     sizes: &'c dyn SizeSource,
-    paths: HashMap<ExprId, Vec<Step>>,
+    paths: HashMap<ExprId, Vec<VariableStep>>,
     locals: Vec<Local>,
     known: HashMap<ExprId, SizeRange>,
     entries: HashMap<ExprId, EntrySizes>,
@@ -63,7 +63,7 @@ impl Estimator<'_> {
             ExprKind::Ident(name) => {
                 let path = match self.local(name) {
                     Some(local) => local.path.clone(),
-                    None => Some(vec![Step::Name(name.clone())]),
+                    None => Some(vec![VariableStep::Name(name.clone())]),
                 };
                 self.paths.extend(path.map(|path| (expr.id, path)));
                 ONE
@@ -74,7 +74,7 @@ impl Estimator<'_> {
                     return sum;
                 }
                 let mut path = self.path(&select.operand).unwrap_or_default();
-                path.push(Step::Name(select.field.clone()));
+                path.push(VariableStep::Name(select.field.clone()));
                 self.paths.insert(expr.id, path);
                 match self.checked.type_of(select.operand.id) {
                     Type::Map(_) | Type::Object(_) | Type::Param(_) => sum.add(ONE),
@@ -116,7 +116,7 @@ impl Estimator<'_> {
         self.locals.iter().rev().find(|local| *local.name == *name)
     }
 
-    fn path(&self, expr: &Expr) -> Option<Vec<Step>> {
+    fn path(&self, expr: &Expr) -> Option<Vec<VariableStep>> {
         match expr.as_ident().and_then(|name| self.local(name)) {
             Some(local) => local.path.clone(),
             None => self.paths.get(&expr.id).cloned(),
@@ -168,7 +168,8 @@ impl Estimator<'_> {
     }
 
     fn node<'e>(&mut self, expr: &'e Expr) -> Node<'e> {
-        let is_hidden = |path: &Vec<Step>| matches!(path.first(), Some(Step::Name(name)) if &**name == ACCUMULATOR);
+        let is_hidden =
+            |path: &Vec<VariableStep>| matches!(path.first(), Some(VariableStep::Name(name)) if &**name == ACCUMULATOR);
         let path = self.path(expr).filter(|path| !is_hidden(path));
         let size = self.size(expr);
         Node { path, of: self.checked.type_of(expr.id).clone(), literal: expr.as_literal(), size }
@@ -206,8 +207,8 @@ impl Estimator<'_> {
                 result = Some(result.map_or(size, |so_far| so_far.union(size)));
             }
             let step = match &*overload.id {
-                "index_list" => Some(Step::Items),
-                "index_map" => Some(Step::Values),
+                "index_list" => Some(VariableStep::Items),
+                "index_map" => Some(VariableStep::Values),
                 _ => None,
             };
             if let (Some(step), Some(operand)) = (step, call.arguments.first()) {
@@ -257,7 +258,13 @@ impl Estimator<'_> {
         CallEstimate { cost: own.cost.add(arguments), size: own.size }
     }
 
-    fn push(&mut self, name: &Arc<str>, path: Option<Vec<Step>>, size: Option<SizeRange>, entries: Option<EntrySizes>) {
+    fn push(
+        &mut self,
+        name: &Arc<str>,
+        path: Option<Vec<VariableStep>>,
+        size: Option<SizeRange>,
+        entries: Option<EntrySizes>,
+    ) {
         self.locals.push(Local { name: name.clone(), path, size, entries });
     }
 
@@ -273,10 +280,10 @@ impl Estimator<'_> {
             sizes.map_or_else(|| matches!(self.checked.type_of(range.id), Type::List(_)), |sizes| sizes.is_list);
         let size = sizes.map(|sizes| if is_value { sizes.value } else { sizes.key });
         let step = match (is_list, is_value) {
-            (true, true) => Step::Items,
-            (true, false) => Step::Indices,
-            (false, true) => Step::Values,
-            (false, false) => Step::Keys,
+            (true, true) => VariableStep::Items,
+            (true, false) => VariableStep::Indices,
+            (false, true) => VariableStep::Values,
+            (false, false) => VariableStep::Keys,
         };
         let mut path = self.path(range).unwrap_or_default();
         path.push(step);

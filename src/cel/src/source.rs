@@ -14,14 +14,14 @@ pub struct Source<'a> {
 
 /// A position in a text. Lines count from 1, columns from 0, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPosition {
     /// From 1; -1 for no position.
     pub line: i32,
     /// From 0; -1 for no position.
     pub column: i32,
 }
 
-impl Place {
+impl TextPosition {
     /// No position: for issues about the whole text.
     pub const NONE: Self = Self { line: -1, column: -1 };
 }
@@ -30,7 +30,7 @@ impl Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
     /// The position.
-    pub place: Place,
+    pub position: TextPosition,
     /// The message, in cel-go's words.
     pub text: String,
 }
@@ -69,10 +69,10 @@ impl<'a> Source<'a> {
 
 impl Issues {
     /// Adds an issue.
-    pub fn report(&mut self, place: Place, text: impl Into<String>) {
+    pub fn report(&mut self, position: TextPosition, text: impl Into<String>) {
         self.count += 1;
         if self.count <= ISSUES_MAX {
-            self.issues.push(Issue { place, text: text.into() });
+            self.issues.push(Issue { position, text: text.into() });
         }
     }
 
@@ -89,7 +89,7 @@ impl Issues {
     /// Formats the issues as cel-go does: by position, each with its line and a mark below it.
     pub fn show(&self, source: &Source<'_>) -> String {
         let mut sorted: Vec<&Issue> = self.issues.iter().collect();
-        sorted.sort_by_key(|issue| issue.place);
+        sorted.sort_by_key(|issue| issue.position);
         let mut lines: Vec<String> = sorted.into_iter().map(|issue| show(issue, source)).collect();
         if self.count > ISSUES_MAX {
             lines.push(format!("{} more errors were truncated", self.count - ISSUES_MAX));
@@ -99,7 +99,7 @@ impl Issues {
 }
 
 fn show(issue: &Issue, source: &Source<'_>) -> String {
-    let Place { line, column } = issue.place;
+    let TextPosition { line, column } = issue.position;
     let mut shown = format!("ERROR: {}:{line}:{}: {}", source.name, column + 1, issue.text);
     let Some(text) = source.line(line).filter(|text| text.len() <= ISSUE_LINE_BYTES_MAX) else { return shown };
     let text = text.replace('\t', " ");

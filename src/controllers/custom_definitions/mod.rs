@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flotilla_cluster::{Interest, Object, Selection};
 use flotilla_proto::json::Part;
 
-use self::naming::Taken;
+use self::naming::TakenNames;
 use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::follow::follow;
@@ -29,7 +29,7 @@ const DECIDING: Part = Part::only(&[
 /// The part of other definitions that is decoded.
 const NAMES: Part = Part::only(&[("status", Part::only(&[("acceptedNames", Part::Whole)]))]);
 
-struct Controller {
+struct DefinitionController {
     agent: Rc<Agent>,
     definitions: Arc<Served>,
     queue: Queue<Task>,
@@ -49,7 +49,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource("apiextensions.k8s.io", "customresourcedefinitions")?;
     let table = agent.registry.table(&definitions);
     let queue = Queue::new(measured);
-    let controller = Controller { agent, definitions, queue };
+    let controller = DefinitionController { agent, definitions, queue };
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             if let Some(definition) = seen.live() {
@@ -72,7 +72,7 @@ fn group(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-impl Controller {
+impl DefinitionController {
     async fn renew(&self, name: String) -> ApiResult<Requeue> {
         let target = Target { served: &self.definitions, namespace: "", name: &name, subresource: "status" };
         let Some(mut definition) = self.agent.get_part(target, DECIDING)? else { return Ok(Requeue::Never) };
@@ -95,8 +95,8 @@ impl Controller {
     }
 
     /// Returns the names that other definitions of the same group have.
-    fn taken(&self, name: &str) -> ApiResult<Taken> {
-        let mut taken = Taken::default();
+    fn taken(&self, name: &str) -> ApiResult<TakenNames> {
+        let mut taken = TakenNames::default();
         for definition in self.siblings(name)? {
             if let Some(read) = skip_unreadable(stored_part(&definition, NAMES)) {
                 taken.add(read.at(&["status", "acceptedNames"]));

@@ -9,12 +9,12 @@ use crate::field::quote;
 
 /// The names that the definitions of a group have.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct TakenNames {
     resources: HashSet<String>,
     kinds: HashSet<String>,
 }
 
-impl Taken {
+impl TakenNames {
     /// Adds the accepted names of a definition.
     pub fn add(&mut self, accepted: &Value) {
         let one = |field: &str| Some(accepted.str_at(&[field])).filter(|name| !name.is_empty()).map(str::to_owned);
@@ -46,7 +46,7 @@ const FIELDS: [(&str, &str); 5] = [
 
 /// Returns the names that a definition gets: each that it asks for if it is free, otherwise the one that it had. Also
 /// returns the last conflict. `None` if there is no conflict.
-pub fn decide(asked: &Value, accepted: &Value, taken: &Taken) -> (Value, Option<Conflict>) {
+pub fn decide(asked: &Value, accepted: &Value, taken: &TakenNames) -> (Value, Option<Conflict>) {
     let (mut names, mut conflict) = (accepted.clone(), None);
     for (field, reason) in FIELDS {
         let used = if matches!(field, "kind" | "listKind") { &taken.kinds } else { &taken.resources };
@@ -91,8 +91,8 @@ mod tests {
 
     use super::*;
 
-    fn cats() -> Taken {
-        let mut taken = Taken::default();
+    fn cats() -> TakenNames {
+        let mut taken = TakenNames::default();
         let names = value!({"plural": "cats", "singular": "cat", "kind": "Cat", "listKind": "CatList",
             "shortNames": ["ct", "meow"]});
         taken.add(&names);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(names.at(&["shortNames"]), &value!(["kt"]));
         assert_eq!(names.str_at(&["listKind"]), "KittenList");
         assert!(names.at(&["categories"]).is_null());
-        let (names, conflict) = decide(&asked, &had, &Taken::default());
+        let (names, conflict) = decide(&asked, &had, &TakenNames::default());
         assert_eq!(conflict, None);
         assert!(is_settled(&asked, &names));
     }

@@ -3,7 +3,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::naming::{Taken, decide, is_settled};
+use super::naming::{TakenNames, decide, is_settled};
 use crate::kinds::apiextensions::custom_resource_definition::approval::{self, Approval};
 use crate::kinds::apiextensions::custom_resource_definition::ca_bundle;
 use crate::rules::conditions::{is_true, set};
@@ -20,7 +20,7 @@ pub fn has_its_names(definition: &Value) -> bool {
 
 /// Updates the status of a definition. `taken` are the names that definitions of its group have. If `taken` is `None`,
 /// the definition keeps its names, even if it asks for others by now: that change causes another update.
-pub fn renew(definition: &mut Value, taken: Option<&Taken>, now: &str) {
+pub fn renew(definition: &mut Value, taken: Option<&TakenNames>, now: &str) {
     if let Some(taken) = taken {
         accept_names(definition, taken, now);
     }
@@ -35,7 +35,7 @@ fn tell(definition: &mut Value, (kind, status, reason, message): Condition<'_>, 
     set(definition, condition);
 }
 
-fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
+fn accept_names(definition: &mut Value, taken: &TakenNames, now: &str) {
     if has_its_names(definition) {
         return;
     }
@@ -106,11 +106,11 @@ mod tests {
     #[test]
     fn definitions_are_established_at_once() {
         let mut cats = definition();
-        renew(&mut cats, Some(&Taken::default()), NOW);
+        renew(&mut cats, Some(&TakenNames::default()), NOW);
         assert_eq!(cats.at(&ACCEPTED), cats.at(&["spec", "names"]));
         assert_eq!(conditions(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
         let before = cats.clone();
-        renew(&mut cats, Some(&Taken::default()), "2030-01-01T00:00:09Z");
+        renew(&mut cats, Some(&TakenNames::default()), "2030-01-01T00:00:09Z");
         assert_eq!(cats, before, "conditions that are stated already are not changed");
     }
 
@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn definitions_wait_for_names_and_keep_those_that_they_got() {
-        let mut taken = Taken::default();
+        let mut taken = TakenNames::default();
         taken.add(&value!({"plural": "lions", "kind": "Cat", "shortNames": ["ct"]}));
         let mut cats = definition();
         renew(&mut cats, Some(&taken), NOW);
         assert_eq!(conditions(&cats), ["NamesAccepted False KindConflict", "Established False NotAccepted"]);
-        renew(&mut cats, Some(&Taken::default()), NOW);
+        renew(&mut cats, Some(&TakenNames::default()), NOW);
         assert_eq!(conditions(&cats), ["NamesAccepted True NoConflicts", "Established True InitialNamesAccepted"]);
         cats.set_at(&["spec", "names", "shortNames"], value!(["ct"]));
         renew(&mut cats, Some(&taken), NOW);
@@ -144,7 +144,7 @@ mod tests {
         cats.set_at(&["spec", "group"], "cats.k8s.io");
         cats.set_at(&["metadata", "annotations"], value!({"api-approved.kubernetes.io": "unapproved, to try"}));
         cats.set_at(&["spec", "conversion"], value!({"webhook": {"clientConfig": {"caBundle": "AAAA"}}}));
-        renew(&mut cats, Some(&Taken::default()), NOW);
+        renew(&mut cats, Some(&TakenNames::default()), NOW);
         assert_eq!(
             conditions(&cats),
             [

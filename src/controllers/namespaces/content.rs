@@ -110,10 +110,10 @@ async fn empty_table(
 }
 
 /// The key and UID of an object.
-type Identity = (Key, Option<String>);
+type ObjectIdentity = (Key, Option<String>);
 
 /// Returns the objects of a namespace that are not being deleted yet. `None` if the namespace has no objects.
-async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<Identity>>> {
+async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<ObjectIdentity>>> {
     let (mut found, mut objects) = (false, Vec::new());
     each(table, namespace, &mut |object| {
         found = true;
@@ -126,7 +126,7 @@ async fn objects_of(table: &Table, namespace: &str) -> ApiResult<Option<Vec<Iden
     Ok(found.then_some(objects))
 }
 
-async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Vec<Identity>, into: &mut Emptied) {
+async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Vec<ObjectIdentity>, into: &mut Emptied) {
     let mut deletions = stream::iter(objects)
         .map(|(key, uid)| async move {
             let propagation = Some(Propagation::Background);

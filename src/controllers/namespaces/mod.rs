@@ -28,7 +28,7 @@ use crate::tasks::{self, Task};
 /// The finalizer in the spec of a namespace that keeps it until its content is deleted.
 const FINALIZER: &str = "kubernetes";
 
-struct Controller {
+struct NamespaceController {
     agent: Rc<Agent>,
     namespaces: Arc<Served>,
     queue: Rc<Queue<String>>,
@@ -50,7 +50,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
     let table = agent.registry.table(&namespaces);
     let queue = Queue::new(measured);
-    let controller = Controller {
+    let controller = NamespaceController {
         agent,
         namespaces,
         queue: Rc::new(queue),
@@ -76,7 +76,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     Ok(())
 }
 
-impl Controller {
+impl NamespaceController {
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
         drop(self.watchers.borrow_mut().remove(&name));
         let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };

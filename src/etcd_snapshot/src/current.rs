@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::keyvalue::{Borrowed, revision};
-use crate::{Error, Place, Snapshot};
+use crate::{Error, FileLocation, Snapshot};
 
 /// A key that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Live {
     /// The lease that it is attached to; 0 for none.
     pub lease: i64,
     /// The location of its value.
-    pub value: Place,
+    pub value: FileLocation,
 }
 
 /// All existing keys with a prefix, in the order in which they were last written.
@@ -33,11 +33,11 @@ pub struct Current {
     pub versions: u64,
 }
 
-struct Version {
+struct KeyVersion {
     mod_revision: i64,
     sub: i64,
     lease: i64,
-    value: Place,
+    value: FileLocation,
 }
 
 impl Current {
@@ -46,10 +46,10 @@ impl Current {
     /// # Errors
     /// If a page is damaged, or an entry is not as etcd writes it.
     pub fn read(snapshot: &Snapshot, prefix: &[u8]) -> Result<Current, Error> {
-        let (mut current, mut known) = (Current::default(), HashMap::<Box<[u8]>, Option<Version>>::new());
+        let (mut current, mut known) = (Current::default(), HashMap::<Box<[u8]>, Option<KeyVersion>>::new());
         let mut others = HashMap::<Box<[u8]>, bool>::new();
-        snapshot.walk("key", |key, value, place| {
-            let wrong = |what| Error::Entry { page: place.page, what };
+        snapshot.walk("key", |key, value, location| {
+            let wrong = |what| Error::Entry { page: location.page, what };
             let at = revision(key).ok_or_else(|| wrong("its key is no revision"))?;
             let read = Borrowed::read(value).ok_or_else(|| wrong("its value is no message of a key"))?;
             if !at.is_tombstone && read.mod_revision != at.main {
@@ -61,8 +61,8 @@ impl Current {
                 return Ok(());
             }
             let length = read.value.len() as u32;
-            let value = Place { offset: place.offset + read.value_at as u64, length, ..place };
-            let version = Version { mod_revision: at.main, sub: at.sub, lease: read.lease, value };
+            let value = FileLocation { offset: location.offset + read.value_at as u64, length, ..location };
+            let version = KeyVersion { mod_revision: at.main, sub: at.sub, lease: read.lease, value };
             let version = (!at.is_tombstone).then_some(version);
             match known.get_mut(read.key) {
                 Some(before) => *before = version,
@@ -71,7 +71,7 @@ impl Current {
             Ok(())
         })?;
         let live = known.into_iter().filter_map(|(key, version)| {
-            let Version { mod_revision, sub, lease, value } = version?;
+            let KeyVersion { mod_revision, sub, lease, value } = version?;
             Some(Live { key, mod_revision, sub, lease, value })
         });
         current.keys = live.collect();

@@ -2,7 +2,7 @@
 //!
 //! Such a file is a database of bbolt (go.etcd.io/bbolt: buckets of B+ trees of pages) with its SHA-256 at the end.
 //! [`Snapshot`] reads one and trusts nothing in it: it checks every offset, and its errors name the page. [`Current`]
-//! holds the keys that exist at the last revision. [`Writer`] writes a new snapshot from front to back.
+//! holds the keys that exist at the last revision. [`SnapshotWriter`] writes a new snapshot from front to back.
 //!
 //! The crate does not interpret the values.
 //!
@@ -28,6 +28,6 @@ mod writer;
 pub use current::{Current, Live};
 pub use error::Error;
 pub use keyvalue::{KeyValue, Lease};
-pub use page::Place;
+pub use page::FileLocation;
 pub use snapshot::{Hash, Snapshot, Versions};
-pub use writer::{Ending, Writer};
+pub use writer::{Ending, SnapshotWriter};

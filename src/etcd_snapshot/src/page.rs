@@ -28,7 +28,7 @@ const VERSION: u32 = 2;
 
 /// A location in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FileLocation {
     /// The page.
     pub page: u64,
     /// Offset from the beginning of the file, in bytes.
@@ -139,7 +139,7 @@ pub(crate) struct Element<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
     pub(crate) is_bucket: bool,
-    pub(crate) place: Place,
+    pub(crate) location: FileLocation,
 }
 
 impl Page {
@@ -188,7 +188,7 @@ impl Page {
         let (from, both) = self.part(at, position, key_length.saturating_add(length))?;
         let (key, value) = both.split_at(key_length);
         let offset = self.offset + (from + key_length) as u64;
-        let place = Place { page: self.number, offset, length: value_length };
-        Ok(Element { key, value, is_bucket: flags & BUCKET != 0, place })
+        let location = FileLocation { page: self.number, offset, length: value_length };
+        Ok(Element { key, value, is_bucket: flags & BUCKET != 0, location })
     }
 }

@@ -10,7 +10,7 @@ use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 
 use crate::keyvalue::revision;
 use crate::limits::{HASHED_BYTES, PAGE_SIZE_MAX, PAGE_SIZE_MIN};
-use crate::page::{HEADER_BYTES, META_BYTES, Meta, Place};
+use crate::page::{FileLocation, HEADER_BYTES, META_BYTES, Meta};
 use crate::tree::{Pages, Root, walk};
 use crate::{Error, KeyValue};
 
@@ -67,7 +67,7 @@ impl Snapshot {
         let mut buckets = BTreeMap::new();
         walk(&pages, &Root::Page(meta.root), |element| {
             if element.is_bucket {
-                buckets.insert(element.key.to_vec(), Root::of(element.value, element.place)?);
+                buckets.insert(element.key.to_vec(), Root::of(element.value, element.location)?);
             }
             Ok(())
         })?;
@@ -91,12 +91,12 @@ impl Snapshot {
     pub fn walk(
         &self,
         bucket: &'static str,
-        mut see: impl FnMut(&[u8], &[u8], Place) -> Result<(), Error>,
+        mut see: impl FnMut(&[u8], &[u8], FileLocation) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let root = self.buckets.get(bucket.as_bytes()).ok_or(Error::NoBucket(bucket))?;
         walk(&self.pages, root, |element| match element.is_bucket {
-            true => Err(Error::page(element.place.page, "there is a bucket among values")),
-            false => see(element.key, element.value, element.place),
+            true => Err(Error::page(element.location.page, "there is a bucket among values")),
+            false => see(element.key, element.value, element.location),
         })
     }
 
@@ -104,9 +104,9 @@ impl Snapshot {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn read(&self, place: Place) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; place.length as usize];
-        self.pages.file.read_exact_at(&mut bytes, place.offset)?;
+    pub fn read(&self, location: FileLocation) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; location.length as usize];
+        self.pages.file.read_exact_at(&mut bytes, location.offset)?;
         Ok(bytes)
     }
 
@@ -134,8 +134,9 @@ impl Snapshot {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn key_value(&self, place: Place) -> Result<KeyValue, Error> {
-        KeyValue::read(&self.read(place)?).ok_or(Error::Entry { page: place.page, what: "it is no message of a key" })
+    pub fn key_value(&self, location: FileLocation) -> Result<KeyValue, Error> {
+        KeyValue::read(&self.read(location)?)
+            .ok_or(Error::Entry { page: location.page, what: "it is no message of a key" })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::{Current, Ending, Error, Hash, KeyValue, Lease, Snapshot, Writer};
+use crate::{Current, Ending, Error, Hash, KeyValue, Lease, Snapshot, SnapshotWriter};
 
 /// Numbers that look random and are the same in every run.
 struct Draw(u64);
@@ -25,7 +25,7 @@ fn key_value(number: i64, bytes: usize) -> KeyValue {
 fn written(directory: &Path, count: i64) -> (PathBuf, Vec<KeyValue>) {
     let path = directory.join("snapshot.db");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-    let mut writer = Writer::new(file).unwrap();
+    let mut writer = SnapshotWriter::new(file).unwrap();
     let mut draw = Draw(1);
     let sizes = (0..count).map(|_| match draw.next(50) {
         0 => draw.next(300_000),
@@ -77,7 +77,7 @@ fn written_snapshots_read_back() {
 fn keys_come_in_the_order_of_their_revisions() {
     let directory = tempfile::tempdir().unwrap();
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(directory.path().join("a")).unwrap();
-    let mut writer = Writer::new(file).unwrap();
+    let mut writer = SnapshotWriter::new(file).unwrap();
     writer.put(&key_value(9, 1)).unwrap();
     assert!(matches!(writer.put(&key_value(2, 1)), Err(Error::Order(101))));
 }
@@ -146,7 +146,7 @@ fn the_last_version_of_a_key_counts_and_deleted_keys_are_absent() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-    let mut writer = Writer::new(file).unwrap();
+    let mut writer = SnapshotWriter::new(file).unwrap();
     for number in 0..10 {
         let key = format!("/registry/{}", number % 3).into_bytes();
         writer.put(&KeyValue { key, mod_revision: number, value: vec![number as u8], ..KeyValue::default() }).unwrap();

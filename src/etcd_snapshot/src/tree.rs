@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::limits::{PAGE_BYTES_MAX, TREE_LEVELS_MAX};
 use crate::page::{BUCKET_BYTES, Element, HEADER_BYTES, Header, Page, long};
-use crate::{Error, Place};
+use crate::{Error, FileLocation};
 
 /// The pages of a file.
 #[derive(Debug)]
@@ -49,13 +49,13 @@ pub(crate) enum Root {
 
 impl Root {
     /// Parses the value of a bucket.
-    pub(crate) fn of(value: &[u8], place: Place) -> Result<Root, Error> {
+    pub(crate) fn of(value: &[u8], location: FileLocation) -> Result<Root, Error> {
         let page = long(value, 0).filter(|_| value.len() >= BUCKET_BYTES);
-        match page.ok_or(Error::page(place.page, "a bucket is cut off"))? {
+        match page.ok_or(Error::page(location.page, "a bucket is cut off"))? {
             0 => {
-                let (inner, offset) = (value[BUCKET_BYTES..].to_vec(), place.offset + BUCKET_BYTES as u64);
-                let page = Page::of(place.page, offset, inner)?;
-                let wrong = Error::page(place.page, "a bucket within it is a branch");
+                let (inner, offset) = (value[BUCKET_BYTES..].to_vec(), location.offset + BUCKET_BYTES as u64);
+                let page = Page::of(location.page, offset, inner)?;
+                let wrong = Error::page(location.page, "a bucket within it is a branch");
                 if page.is_branch { Err(wrong) } else { Ok(Root::Inline(page)) }
             }
             page => Ok(Root::Page(page)),
@@ -64,9 +64,9 @@ impl Root {
 }
 
 /// The set of visited pages: a page that occurs twice is an error.
-struct Seen(Vec<u64>);
+struct VisitedPages(Vec<u64>);
 
-impl Seen {
+impl VisitedPages {
     fn add(&mut self, page: u64) -> Result<(), Error> {
         let (word, bit) = ((page / 64) as usize, 1 << (page % 64));
         match self.0.get_mut(word) {
@@ -89,7 +89,7 @@ pub(crate) fn walk(
         Root::Inline(page) => return leaf(page, &mut None, &mut see),
         Root::Page(number) => *number,
     };
-    let mut seen = Seen(vec![0; (pages.count / 64 + 1) as usize]);
+    let mut seen = VisitedPages(vec![0; (pages.count / 64 + 1) as usize]);
     let mut above: Vec<(Page, usize)> = Vec::new();
     let (mut next, mut last) = (Some(first), None);
     loop {

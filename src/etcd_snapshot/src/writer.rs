@@ -33,23 +33,23 @@ pub struct Ending {
 
 /// Writes a snapshot.
 #[derive(Debug)]
-pub struct Writer {
+pub struct SnapshotWriter {
     file: BufWriter<File>,
     /// The number of the next page.
     next: u64,
-    keys: Tree,
+    keys: OpenTree,
     last: Option<(i64, i64)>,
 }
 
-impl Writer {
+impl SnapshotWriter {
     /// Starts a snapshot in an empty file, which must be readable, too.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new(file: File) -> Result<Writer, Error> {
+    pub fn new(file: File) -> Result<SnapshotWriter, Error> {
         let mut file = BufWriter::with_capacity(1 << 20, file);
         file.write_all(&[0; 3 * PAGE_BYTES])?;
-        Ok(Writer { file, next: FREELIST_PAGE + 1, keys: Tree::default(), last: None })
+        Ok(SnapshotWriter { file, next: FREELIST_PAGE + 1, keys: OpenTree::default(), last: None })
     }
 
     /// Writes a key. Its `mod_revision` must not be below that of the key before it.
@@ -76,7 +76,7 @@ impl Writer {
     pub fn finish(mut self, ending: &Ending) -> Result<u64, Error> {
         let keys = std::mem::take(&mut self.keys).finish(&mut self.next, &mut self.file)?;
         let mut buckets = vec![("key", bucket(keys, None))];
-        let mut lease = Tree::default();
+        let mut lease = OpenTree::default();
         let mut leases = ending.leases.clone();
         leases.sort_by_key(|lease| lease.id);
         let entries = leases.iter().map(|lease| {
@@ -88,7 +88,7 @@ impl Writer {
             lease.put(&key, &value, 0, &mut self.next, &mut self.file)?;
         }
         buckets.push(("lease", self.small(lease)?));
-        let mut meta = Tree::default();
+        let mut meta = OpenTree::default();
         let compacted = revision_bytes(ending.revision, 0);
         let one = 1_u64.to_be_bytes();
         let described: [(&str, &[u8]); 5] = [
@@ -103,10 +103,10 @@ impl Writer {
         }
         buckets.push(("meta", self.small(meta)?));
         for name in EMPTY {
-            buckets.push((name, self.small(Tree::default())?));
+            buckets.push((name, self.small(OpenTree::default())?));
         }
         buckets.sort_by_key(|(name, _)| *name);
-        let mut root = Tree::default();
+        let mut root = OpenTree::default();
         for (name, value) in buckets {
             root.put(name.as_bytes(), &value, BUCKET, &mut self.next, &mut self.file)?;
         }
@@ -115,7 +115,7 @@ impl Writer {
     }
 
     /// Returns the value of a bucket, with the bucket inline if it is small.
-    fn small(&mut self, tree: Tree) -> Result<Vec<u8>, Error> {
+    fn small(&mut self, tree: OpenTree) -> Result<Vec<u8>, Error> {
         if tree.branches.is_empty() && tree.leaf.bytes() <= INLINE_BYTES {
             let mut inline = Vec::new();
             tree.leaf.write(0, LEAF, 0, &mut inline);
@@ -159,13 +159,13 @@ fn bucket(root: u64, inline: Option<&[u8]>) -> Vec<u8> {
 
 /// A page under construction.
 #[derive(Debug, Default)]
-struct Node {
+struct OpenPage {
     /// Flags, key length and value length of each element; in a branch the page below instead of the flags.
     elements: Vec<(u64, u32, u32)>,
     content: Vec<u8>,
 }
 
-impl Node {
+impl OpenPage {
     fn bytes(&self) -> usize {
         HEADER_BYTES + self.elements.len() * ELEMENT_BYTES + self.content.len()
     }
@@ -222,14 +222,14 @@ impl Node {
 
 /// A tree under construction, whose elements come in the order of their keys.
 #[derive(Debug, Default)]
-struct Tree {
-    leaf: Node,
+struct OpenTree {
+    leaf: OpenPage,
     first: Vec<u8>,
     /// The written pages, with the first key of each.
     branches: Vec<(Vec<u8>, u64)>,
 }
 
-impl Tree {
+impl OpenTree {
     fn put(&mut self, key: &[u8], value: &[u8], flags: u32, next: &mut u64, out: &mut impl Write) -> Result<(), Error> {
         if !self.leaf.has_room(key.len() + value.len()) {
             let number = self.leaf.flush(LEAF, next, out)?;
@@ -247,7 +247,7 @@ impl Tree {
         let number = self.leaf.flush(LEAF, next, out)?;
         self.branches.push((self.first, number));
         while self.branches.len() > 1 {
-            let (mut above, mut node) = (Vec::new(), Node::default());
+            let (mut above, mut node) = (Vec::new(), OpenPage::default());
             let mut first = Vec::new();
             for (key, page) in &self.branches {
                 if !node.has_room(key.len()) {

@@ -22,14 +22,14 @@ pub(super) enum Layout {
 }
 
 /// A member of the list: its name and value.
-type Member = (String, Value);
+type ListMember = (String, Value);
 
 /// Writes a list in another layout than compact JSON.
 pub(super) struct Reformatted {
     compact: Box<dyn ItemWriter>,
     layout: Layout,
     /// The members of the list, in the order in which they are written.
-    members: Vec<Member>,
+    members: Vec<ListMember>,
     has_items: bool,
 }
 
@@ -39,7 +39,7 @@ impl Reformatted {
     }
 
     /// Returns the members before the one with the items, that member, and the members after it.
-    fn parts(&self) -> (&[Member], &[Member], &[Member]) {
+    fn parts(&self) -> (&[ListMember], &[ListMember], &[ListMember]) {
         let at = self.members.iter().position(|(name, _)| name == self.compact.member()).unwrap_or(self.members.len());
         let (before, rest) = self.members.split_at(at);
         let (items, after) = rest.split_at(rest.len().min(1));
@@ -47,7 +47,7 @@ impl Reformatted {
     }
 
     /// Appends members of the list. In YAML they are a document of their own, since nothing is indented.
-    fn write(&self, members: &[Member], out: &mut Vec<u8>) {
+    fn write(&self, members: &[ListMember], out: &mut Vec<u8>) {
         if members.is_empty() {
             return;
         }

@@ -31,7 +31,7 @@ fn networks_have_the_proxies_that_the_file_names() {
     let egress = egress.unwrap();
     assert!(egress.to(Network::ControlPlane).is_none());
     let proxy = egress.to(Network::Cluster).unwrap();
-    assert_eq!((proxy.protocol, &*proxy.place.shown()), (Protocol::Grpc, "/run/k.socket"));
+    assert_eq!((proxy.protocol, &*proxy.endpoint.shown()), (Protocol::Grpc, "/run/k.socket"));
 }
 
 #[test]
@@ -110,8 +110,8 @@ async fn a_proxy_of_http_connects_to_the_address_or_says_why_not() {
             }
         }
     });
-    let place = Place::Address { host: "127.0.0.1".into(), port, tls: None };
-    let proxy = Proxy { protocol: Protocol::HttpConnect, place };
+    let endpoint = ProxyEndpoint::Address { host: "127.0.0.1".into(), port, tls: None };
+    let proxy = Proxy { protocol: Protocol::HttpConnect, endpoint };
     exchange(proxy.dial(&echo().await).await.unwrap()).await;
     let forged = proxy.dial("127.0.0.1:1 HTTP/1.1\r\nX: y\r\n\r\n:80").await.err().unwrap().to_string();
     assert!(forged.ends_with("invalid host"), "{forged}");
@@ -196,9 +196,9 @@ async fn a_konnectivity_server_connects_to_the_address_or_says_why_not() {
             });
         }
     });
-    let proxy = Proxy { protocol: Protocol::Grpc, place: Place::Socket(path) };
+    let proxy = Proxy { protocol: Protocol::Grpc, endpoint: ProxyEndpoint::Socket(path) };
     exchange(proxy.dial(&echo().await).await.unwrap()).await;
     assert_eq!(proxy.dial("127.0.0.1:1").await.err().unwrap().to_string(), "no such place");
-    let nowhere = Proxy { protocol: Protocol::Grpc, place: Place::Socket(dir.join("none")) };
+    let nowhere = Proxy { protocol: Protocol::Grpc, endpoint: ProxyEndpoint::Socket(dir.join("none")) };
     assert!(nowhere.dial("a:1").await.err().unwrap().to_string().starts_with("dial unix "));
 }

@@ -73,7 +73,7 @@ impl Egress {
 #[derive(Debug)]
 pub struct Proxy {
     protocol: Protocol,
-    place: Place,
+    endpoint: ProxyEndpoint,
 }
 
 /// How the proxy is asked for a connection.
@@ -87,7 +87,7 @@ enum Protocol {
 
 /// Where the proxy listens.
 #[derive(Debug)]
-enum Place {
+enum ProxyEndpoint {
     /// On a socket of this machine.
     Socket(PathBuf),
     /// At an address.
@@ -112,9 +112,9 @@ impl Proxy {
             return Err(Error::Dial(format!("dial tcp: address {address:?}: invalid host")));
         }
         let dialled = tokio::time::timeout(limits::DIAL_TIMEOUT, async {
-            let stream = self.place.connect().await?;
+            let stream = self.endpoint.connect().await?;
             match self.protocol {
-                Protocol::HttpConnect => connect::connect(stream, &self.place.shown(), address).await,
+                Protocol::HttpConnect => connect::connect(stream, &self.endpoint.shown(), address).await,
                 Protocol::Grpc => tunnel::open(stream, address).await,
             }
         });
@@ -122,7 +122,7 @@ impl Proxy {
     }
 }
 
-impl Place {
+impl ProxyEndpoint {
     async fn connect(&self) -> Result<Box<dyn Duplex>, Error> {
         match self {
             Self::Socket(path) => match UnixStream::connect(path).await {
@@ -141,7 +141,7 @@ impl Place {
         }
     }
 
-    /// Returns the place as errors state it.
+    /// Returns the endpoint as errors state it.
     fn shown(&self) -> String {
         match self {
             Self::Socket(path) => path.display().to_string(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
-use super::{Egress, Network, Place, Protocol, Proxy};
+use super::{Egress, Network, Protocol, Proxy, ProxyEndpoint};
 use crate::field::quote;
 use crate::outbound::{Error, Identity, Secure, Trust, tls};
 use crate::pki::{PkiError, read_credential};
@@ -113,7 +113,7 @@ fn proxy(connection: &Value) -> Result<Option<Proxy>, EgressError> {
         return wrong(format!("service.connection.transport: Required value: transport must be set for {name}"));
     }
     let (tcp, uds) = (transport.at(&["tcp"]), transport.at(&["uds"]));
-    let place = match (protocol, tcp.is_null(), uds.is_null()) {
+    let endpoint = match (protocol, tcp.is_null(), uds.is_null()) {
         (Protocol::Grpc, _, true) => return wrong("service.connection.uds: Required value: UDS must be set with GRPC"),
         (Protocol::HttpConnect, false, false) => {
             return wrong("service.connection.tcp: Invalid value: TCP and UDS cannot both be set");
@@ -124,18 +124,18 @@ fn proxy(connection: &Value) -> Result<Option<Proxy>, EgressError> {
         (_, _, false) => socket(uds)?,
         (_, _, true) => address(tcp)?,
     };
-    Ok(Some(Proxy { protocol, place }))
+    Ok(Some(Proxy { protocol, endpoint }))
 }
 
-fn socket(uds: &Value) -> Result<Place, EgressError> {
+fn socket(uds: &Value) -> Result<ProxyEndpoint, EgressError> {
     only(uds, "egressSelections.connection.transport.uds.", &["udsName"])?;
     match uds.str_at(&["udsName"]) {
         "" => wrong("service.connection.udsName: Invalid value: \"nil\": must be present for UDS connections"),
-        path => Ok(Place::Socket(path.into())),
+        path => Ok(ProxyEndpoint::Socket(path.into())),
     }
 }
 
-fn address(tcp: &Value) -> Result<Place, EgressError> {
+fn address(tcp: &Value) -> Result<ProxyEndpoint, EgressError> {
     only(tcp, "egressSelections.connection.transport.tcp.", &["url", "tlsConfig"])?;
     let (url, settings) = (tcp.str_at(&["url"]), tcp.at(&["tlsConfig"]));
     let (rest, is_secure) = match (url.strip_prefix("http://"), url.strip_prefix("https://")) {
@@ -160,7 +160,7 @@ fn address(tcp: &Value) -> Result<Place, EgressError> {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let tls = if is_secure { Some(tls::config(&secure(settings, &host)?, false)?) } else { None };
-    Ok(Place::Address { host, port, tls })
+    Ok(ProxyEndpoint::Address { host, port, tls })
 }
 
 /// Reads the TLS settings of a proxy, and the files that they name.

@@ -46,7 +46,7 @@ pub(super) struct Claimed {
 }
 
 /// The outcome of an attempt to claim ports.
-enum Attempt {
+enum ClaimOutcome {
     /// They are claimed.
     Claimed(Taken),
     /// The claims changed meanwhile, so that the attempt must be repeated.
@@ -101,10 +101,10 @@ impl Registry {
         let mut left = limits::CHANGE_ATTEMPTS;
         while left > 0 {
             match self.try_claim(owner, object, decide).await? {
-                Attempt::Claimed(taken) => return Ok(taken),
-                Attempt::Conflict => left -= 1,
+                ClaimOutcome::Claimed(taken) => return Ok(taken),
+                ClaimOutcome::Conflict => left -= 1,
                 // Soon the other write either has the port or has failed, so this waits for the claims to change.
-                Attempt::ClaimedByOther(refusal, since) => {
+                ClaimOutcome::ClaimedByOther(refusal, since) => {
                     if !changed(&self.store, since, deadline).await {
                         return Err(refusal);
                     }
@@ -115,7 +115,7 @@ impl Registry {
         Err(ApiError::internal("failed to allocate a nodePort: others were faster each time"))
     }
 
-    async fn try_claim(&self, owner: Owner<'_>, object: &mut Value, decide: &Decide<'_>) -> ApiResult<Attempt> {
+    async fn try_claim(&self, owner: Owner<'_>, object: &mut Value, decide: &Decide<'_>) -> ApiResult<ClaimOutcome> {
         let claiming = &self.node_ports.claiming;
         let _turn = claiming.turn.lock().await;
         let read = current(&self.store);
@@ -128,13 +128,13 @@ impl Registry {
             self.barrier(&table).await?;
         }
         if current(&self.store).map(|object| object.revision()) != revision {
-            return Ok(Attempt::Conflict);
+            return Ok(ClaimOutcome::Conflict);
         }
         let ports = claims.iter().flat_map(|claim| claim.ports.iter().copied()).collect();
         let mut taker = Taker::new(self, false)?.beside(ports);
         let released = match decide(object, &mut taker) {
             Ok(released) => released,
-            Err(refusal) if taker.has_met_claim() => return Ok(Attempt::ClaimedByOther(refusal, revision)),
+            Err(refusal) if taker.has_met_claim() => return Ok(ClaimOutcome::ClaimedByOther(refusal, revision)),
             Err(refusal) => return Err(refusal),
         };
         let mut taken = taker.taken(released);
@@ -150,9 +150,9 @@ impl Registry {
         match put(&self.store, revision, &claims).await {
             Ok(true) => {
                 taken.claimed = Some(claimed);
-                Ok(Attempt::Claimed(taken))
+                Ok(ClaimOutcome::Claimed(taken))
             }
-            Ok(false) => Ok(Attempt::Conflict),
+            Ok(false) => Ok(ClaimOutcome::Conflict),
             Err(error) => Err(error), // the claim may have been written
         }
     }

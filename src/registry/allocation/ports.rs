@@ -21,13 +21,13 @@ use crate::unreadable::skip_unreadable;
 #[derive(Debug, Clone)]
 pub struct NodePorts {
     range: PortRange,
-    index: Arc<Mutex<Index>>,
+    index: Arc<Mutex<PortIndex>>,
     /// Claims of ports by writes through other members.
     pub(super) claiming: Arc<Claiming>,
 }
 
 #[derive(Debug, Default)]
-struct Index {
+struct PortIndex {
     /// The revision of the table that `held` reflects. `None` until the table was first read.
     seen: Option<Revision>,
     /// How many services have a port.
@@ -40,7 +40,7 @@ struct Index {
 #[derive(Debug)]
 pub(super) struct Reservation {
     port: u16,
-    index: Arc<Mutex<Index>>,
+    index: Arc<Mutex<PortIndex>>,
 }
 
 impl Drop for Reservation {
@@ -120,7 +120,7 @@ fn lower_part(size: u32) -> u32 {
     if size <= MIN { 0 } else { (size / STEP).clamp(MIN, MAX) }
 }
 
-impl Index {
+impl PortIndex {
     fn is_taken(&self, port: u16) -> bool {
         self.held.contains_key(&port) || self.reserved.contains(&port)
     }

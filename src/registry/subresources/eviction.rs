@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
 use crate::field::{Errors, Path};
-use crate::kinds::core::pod::eviction::{self, Decision};
+use crate::kinds::core::pod::eviction::{self, EvictionDecision};
 use crate::limits;
 use crate::registry::unsafe_deletion::OPTION;
 use crate::registry::{DeleteOptions, Registry, Target, now, stored_value};
@@ -118,9 +118,9 @@ async fn ask_budget(registry: &Registry, target: Target<'_>, pod: &Value, dry_ru
         return Err(eviction::several_budgets());
     }
     match eviction::decide(pod, &budget) {
-        Decision::Free => Ok(None),
-        Decision::FreeIfUnchanged => Ok(Some(budget)),
-        Decision::Ask => registry.spend_disruption(&budget, target.name, dry_run).await.map(|()| None),
+        EvictionDecision::Free => Ok(None),
+        EvictionDecision::FreeIfUnchanged => Ok(Some(budget)),
+        EvictionDecision::Ask => registry.spend_disruption(&budget, target.name, dry_run).await.map(|()| None),
     }
 }
 

@@ -121,10 +121,10 @@ pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
 /// Returns all objects of a resource as they are now.
 pub type Shown = for<'a> fn(&'a Registry) -> LocalBoxFuture<'a, Vec<Value>>;
 
-type Entry = (&'static str, &'static str, &'static str, Handler);
+type SubresourceEntry = (&'static str, &'static str, &'static str, Handler);
 
 /// Group, resource, subresource; an empty subresource is the resource itself.
-static HANDLERS: &[Entry] = &[
+static HANDLERS: &[SubresourceEntry] = &[
     ("", "bindings", "", Handler::Act(binding::bind_by_name)),
     ("", "componentstatuses", "", Handler::Shown(component_status::all)),
     ("", "nodes", "proxy", Handler::Connect(node_proxy::connect)),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::leader_client::{LeaderClient, LeaderLocation};
 use crate::limits::{CATCH_UP_TIMEOUT, LEADER_SEARCHES_MAX, LEADER_WAIT};
-use crate::peer::{Lane, PeerError, Target};
+use crate::peer::{Callee, Lane, PeerError};
 use crate::raft::Unchanged;
 
 impl LeaderClient {
@@ -42,7 +42,7 @@ impl LeaderClient {
         }
     }
 
-    async fn administer_there(&self, target: &Target, request: &message::Administer) -> Result<(), Unchanged> {
+    async fn administer_there(&self, target: &Callee, request: &message::Administer) -> Result<(), Unchanged> {
         let request = Bytes::from(request.encode_to_vec());
         let answer: Result<message::AdministerAnswer, PeerError> =
             self.call(target, Lane::Control, Method::Administer, request, CATCH_UP_TIMEOUT).await;

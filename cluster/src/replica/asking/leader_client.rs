@@ -13,11 +13,11 @@ use tokio::time::Instant;
 use super::latest_attempts::LatestAttempts;
 use super::write_messages::{WriteRequest, put_write, write_error};
 use crate::clock::{Close, GroupClock};
-use crate::entry::Step;
+use crate::entry::ShardStep;
 use crate::group::{Advance, Propose, Proposer, WaitingWrites};
 use crate::limits::{LEADER_CALL_TIMEOUT, LEADER_RETRY_INTERVAL, LEADER_WAIT, WRITE_TIMEOUT};
 use crate::object::WriteId;
-use crate::peer::{Lane, PeerError, Peers, Target};
+use crate::peer::{Callee, Lane, PeerError, Peers};
 use crate::raft::{Node, Proposals};
 use crate::shard_map::Epoch;
 use crate::{Outcome, ReadError, Revision, Tenure, Write, WriteError};
@@ -51,7 +51,7 @@ pub(crate) enum WriteDecision {
 pub(super) enum LeaderLocation {
     Here,
     /// On another replica, in this term.
-    There(Target, u64),
+    There(Callee, u64),
 }
 
 /// A search for the leader, up to a deadline.
@@ -126,7 +126,7 @@ impl LeaderClient {
             tokio::time::timeout_at(deadline, self.node.roster().leader_located()).await.ok()??;
         Some(match leader == self.id {
             true => LeaderLocation::Here,
-            false => LeaderLocation::There(Target { address, member: Some(leader) }, term),
+            false => LeaderLocation::There(Callee { address, member: Some(leader) }, term),
         })
     }
 
@@ -143,7 +143,7 @@ impl LeaderClient {
 
     pub(super) async fn call<A: Message + Default>(
         &self,
-        target: &Target,
+        target: &Callee,
         lane: Lane,
         method: Method,
         request: Bytes,
@@ -235,7 +235,7 @@ impl LeaderClient {
     }
 
     /// Makes a shard of the group take a step, if this replica leads, and waits until it is applied here.
-    pub(crate) async fn advance(&self, step: Step) -> Result<(), WriteError> {
+    pub(crate) async fn advance(&self, step: ShardStep) -> Result<(), WriteError> {
         let (reply, taken) = oneshot::channel();
         self.proposer.send(Advance { step, reply }).await.map_err(|_| WriteError::Closed)?;
         taken.await.unwrap_or(Err(WriteError::Unknown))
@@ -243,7 +243,7 @@ impl LeaderClient {
 
     async fn write_there(
         &self,
-        target: &Target,
+        target: &Callee,
         term: u64,
         request: &WriteRequest<'_>,
     ) -> Result<WriteDecision, WriteError> {
@@ -279,7 +279,7 @@ impl LeaderClient {
         }
     }
 
-    async fn read_index_there(&self, target: &Target) -> Result<u64, ReadError> {
+    async fn read_index_there(&self, target: &Callee) -> Result<u64, ReadError> {
         let request = Bytes::from(message::ReadIndex { group: self.clock.name().to_string() }.encode_to_vec());
         let answer: Result<message::ReadIndexAnswer, PeerError> =
             self.call(target, Lane::Control, Method::ReadIndex, request, LEADER_CALL_TIMEOUT).await;
@@ -319,7 +319,7 @@ impl LeaderClient {
         closed.await.map_err(|_| ReadError::Unavailable)?
     }
 
-    async fn close_there(&self, target: &Target, revision: Revision) -> Result<(), ReadError> {
+    async fn close_there(&self, target: &Callee, revision: Revision) -> Result<(), ReadError> {
         let request = message::Close { group: self.clock.name().to_string(), revision: revision.get() };
         let request = Bytes::from(request.encode_to_vec());
         let answer: Result<message::CloseAnswer, PeerError> =

@@ -19,7 +19,7 @@ use super::reachability::Reachability;
 use super::succession;
 use crate::limits::{HEARTBEAT_INTERVAL, PULSE_INTERVAL, REST_INTERVAL, REST_TIMEOUT};
 use crate::peer::peer_view::PeerView;
-use crate::peer::{Lane, Peers, Target};
+use crate::peer::{Callee, Lane, Peers};
 use crate::raft::{Node, RestProposal, know_members};
 use crate::replica::leading::placement::Placement;
 use crate::shard_map::DEFAULT_GROUP;
@@ -71,7 +71,7 @@ async fn rest(proposals: Vec<(Node, RestProposal)>, peers: Arc<dyn Peers>) {
         }
     }
     let answers = groups_by_member.into_iter().map(|((member, address), numbers)| {
-        let target = Target { address: address.to_owned(), member: Some(member) };
+        let target = Callee { address: address.to_owned(), member: Some(member) };
         let groups = numbers.iter().map(|number| proposals[*number].1.resting.clone()).collect();
         let payload = Bytes::from(message::Rest { groups }.encode_to_vec());
         let answer = peers.call(&target, Lane::Control, Method::Rest as u32, payload, REST_TIMEOUT);

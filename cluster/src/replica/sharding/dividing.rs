@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::mapping;
 use crate::change::ChangeRange;
-use crate::entry::{Action, Filling, Operation, ShardId, Step};
+use crate::entry::{Action, Filling, Operation, ShardId, ShardStep};
 use crate::group::Tables;
 use crate::limits::{
     DIVIDING_INTERVAL, DIVIDING_RETRY_INTERVAL, FILLING_BYTES_MAX, FILLING_HOLD, FILLING_INTERVAL, FILLING_LAG_MS,
@@ -142,7 +142,7 @@ impl Change {
             let group = self.group(placed.clock.name()).filter(|group| *group.leads.borrow());
             if let Some(group) = group.filter(|_| placed.shard.stage().ended().is_none()) {
                 let shard = ShardId { table: self.id.clone(), epoch: before.epoch(), number: number as u16 };
-                if let Err(error) = group.leader_client.advance(Step { shard, action: Action::End }).await {
+                if let Err(error) = group.leader_client.advance(ShardStep { shard, action: Action::End }).await {
                     tracing::debug!(%error, table = %self.id, number, "a shard could not be ended");
                 }
             }
@@ -312,7 +312,7 @@ impl Filler {
 
     async fn take(&self, group: &Group, action: Action) -> Result<(), StepError> {
         let step = if let Action::Fill(filling) = &action { Some(filling.step) } else { None };
-        group.leader_client.advance(Step { shard: self.id.clone(), action }).await?;
+        group.leader_client.advance(ShardStep { shard: self.id.clone(), action }).await?;
         let filled = self.shard.stage().filled().step;
         match step.is_none_or(|step| step == filled) {
             true => Ok(()),

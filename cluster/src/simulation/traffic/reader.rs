@@ -9,7 +9,7 @@ use super::{PATIENCE, Traffic, objects};
 use crate::{Key, Revision, Selection};
 
 /// One page of a list.
-struct Page {
+struct ListPage {
     revision: u64,
     items: Vec<(super::super::history::Key, Seen)>,
     /// The key after which the next page begins; `None` at the end.
@@ -72,7 +72,7 @@ impl Traffic {
 }
 
 /// Reads one page of a table: the first, or the one after a key at a revision. `None` when the host cannot serve it.
-async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, is_recent: bool) -> Option<Page> {
+async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, is_recent: bool) -> Option<ListPage> {
     if !is_member(&store) {
         return None;
     }
@@ -98,5 +98,5 @@ async fn page(store: crate::Store, table: Table, from: Option<(Revision, Key)>, 
     }
     let after = objects.last().filter(|_| is_more).map(|object| object.key().clone());
     let items = objects.iter().map(|object| objects::read(table, object)).collect();
-    Some(Page { revision: snapshot.revision().get(), items, after })
+    Some(ListPage { revision: snapshot.revision().get(), items, after })
 }

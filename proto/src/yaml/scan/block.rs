@@ -1,6 +1,6 @@
 //! Block scalars: indented texts after `|` or `>`.
 
-use super::{Fault, Kind, Scanner};
+use super::{Scanner, TokenKind, YamlFault};
 
 /// What happens to the line breaks at the end.
 #[derive(Clone, Copy, PartialEq)]
@@ -11,7 +11,7 @@ enum Chomp {
 }
 
 impl Scanner<'_> {
-    pub(super) fn block(&mut self, is_literal: bool) -> Result<Kind, Fault> {
+    pub(super) fn block(&mut self, is_literal: bool) -> Result<TokenKind, YamlFault> {
         self.cursor.skip(1);
         let (chomp, increment) = self.block_header()?;
         let mut indent = match increment {
@@ -46,11 +46,11 @@ impl Scanner<'_> {
         if chomp == Chomp::Keep {
             text.push_str(&rest);
         }
-        Ok(Kind::Scalar { text, is_plain: false })
+        Ok(TokenKind::Scalar { text, is_plain: false })
     }
 
     /// Reads the rest of the line after the indicator.
-    fn block_header(&mut self) -> Result<(Chomp, usize), Fault> {
+    fn block_header(&mut self) -> Result<(Chomp, usize), YamlFault> {
         let (mut chomp, mut increment) = (None, None);
         loop {
             match self.cursor.byte(0) {
@@ -69,7 +69,7 @@ impl Scanner<'_> {
     }
 
     /// Skips blanks, a comment, and the end of the line.
-    pub(super) fn rest_of_line(&mut self) -> Result<(), Fault> {
+    pub(super) fn rest_of_line(&mut self) -> Result<(), YamlFault> {
         self.cursor.skip_blanks();
         if self.cursor.byte(0) == b'#' {
             self.cursor.skip_comment();
@@ -82,7 +82,7 @@ impl Scanner<'_> {
     }
 
     /// Reads indentation and empty lines. An indent of 0 becomes that of the first line that is not empty.
-    fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String) -> Result<(), Fault> {
+    fn block_breaks(&mut self, indent: &mut usize, breaks: &mut String) -> Result<(), YamlFault> {
         let mut widest = 0;
         loop {
             let is_before = |column: usize| *indent == 0 || column < *indent;

@@ -14,7 +14,7 @@ use crate::limits::{YAML_KEY_CHARACTERS_MAX, YAML_NESTING_MAX};
 
 /// Why a text is not YAML, in the words of go-yaml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct YamlFault {
     /// The line that the error names; 0 for none.
     pub line: usize,
     /// What is wrong.
@@ -24,14 +24,14 @@ pub(super) struct Fault {
 /// A token of the text.
 #[derive(Debug, PartialEq)]
 pub(super) struct Token {
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// The number of line breaks before it.
     pub line: usize,
 }
 
 /// The kind of a token.
 #[derive(Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     Version(u32, u32),
     Handle { handle: String, prefix: String },
     DocumentStart,
@@ -100,7 +100,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Returns the next token without taking it. After the last token, every call returns the end of the stream.
-    pub fn peek(&mut self) -> Result<&Token, Fault> {
+    pub fn peek(&mut self) -> Result<&Token, YamlFault> {
         while !self.is_over {
             if !self.tokens.is_empty() {
                 // The token may turn out to begin a key, which would put other tokens before it.
@@ -111,14 +111,14 @@ impl<'t> Scanner<'t> {
             }
             self.fetch()?;
         }
-        self.tokens.front().ok_or(Fault { line: 0, why: "did not find expected token" })
+        self.tokens.front().ok_or(YamlFault { line: 0, why: "did not find expected token" })
     }
 
     /// Takes the next token.
-    pub fn take(&mut self) -> Result<Token, Fault> {
+    pub fn take(&mut self) -> Result<Token, YamlFault> {
         let line = self.peek()?.line;
         self.taken += 1;
-        Ok(self.tokens.pop_front().unwrap_or(Token { kind: Kind::StreamEnd, line }))
+        Ok(self.tokens.pop_front().unwrap_or(Token { kind: TokenKind::StreamEnd, line }))
     }
 
     fn is_flow(&self) -> bool {
@@ -126,22 +126,22 @@ impl<'t> Scanner<'t> {
     }
 
     /// Returns an error at this position.
-    fn fault(&self, why: &'static str) -> Fault {
-        Fault { line: if self.cursor.line == 0 { 0 } else { self.cursor.line + 1 }, why }
+    fn fault(&self, why: &'static str) -> YamlFault {
+        YamlFault { line: if self.cursor.line == 0 { 0 } else { self.cursor.line + 1 }, why }
     }
 
-    fn push(&mut self, kind: Kind, line: usize) {
+    fn push(&mut self, kind: TokenKind, line: usize) {
         self.tokens.push_back(Token { kind, line });
     }
 
     /// Skips an indicator and adds its token.
-    fn indicator(&mut self, kind: Kind, characters: usize) {
+    fn indicator(&mut self, kind: TokenKind, characters: usize) {
         let line = self.cursor.line;
         self.cursor.skip(characters);
         self.push(kind, line);
     }
 
-    fn is_valid(&mut self, key: usize) -> Result<bool, Fault> {
+    fn is_valid(&mut self, key: usize) -> Result<bool, YamlFault> {
         let SimpleKey { is_possible, is_required, line, index, .. } = self.keys[key];
         if !is_possible {
             return Ok(false);
@@ -157,7 +157,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Records that a key may begin here.
-    fn save_key(&mut self) -> Result<(), Fault> {
+    fn save_key(&mut self) -> Result<(), YamlFault> {
         if !self.key_allowed {
             return Ok(());
         }
@@ -172,7 +172,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn remove_key(&mut self) -> Result<(), Fault> {
+    fn remove_key(&mut self) -> Result<(), YamlFault> {
         let level = self.keys.len() - 1;
         let key = self.keys[level];
         if key.is_possible {
@@ -186,7 +186,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Begins a block collection, unless one begins at this column. `before` is the position of its token in the queue.
-    fn roll(&mut self, column: isize, before: Option<usize>, kind: Kind, line: usize) -> Result<(), Fault> {
+    fn roll(&mut self, column: isize, before: Option<usize>, kind: TokenKind, line: usize) -> Result<(), YamlFault> {
         if self.is_flow() || self.indent >= column {
             return Ok(());
         }
@@ -206,7 +206,7 @@ impl<'t> Scanner<'t> {
     /// Ends the block collections to the right of a column.
     fn unroll(&mut self, column: isize) {
         while !self.is_flow() && self.indent > column {
-            self.push(Kind::BlockEnd, self.cursor.line);
+            self.push(TokenKind::BlockEnd, self.cursor.line);
             self.indent = self.indents.pop().unwrap_or(-1);
         }
     }
@@ -234,13 +234,13 @@ impl<'t> Scanner<'t> {
     }
 
     /// Reads one token or several into the queue.
-    fn fetch(&mut self) -> Result<(), Fault> {
+    fn fetch(&mut self) -> Result<(), YamlFault> {
         self.skip_space();
         self.unroll(self.cursor.column as isize);
         if self.cursor.is_end() {
             self.cursor.end_line();
             self.outermost()?;
-            self.push(Kind::StreamEnd, self.cursor.line);
+            self.push(TokenKind::StreamEnd, self.cursor.line);
             self.is_over = true;
             return Ok(());
         }
@@ -254,19 +254,19 @@ impl<'t> Scanner<'t> {
         }
         if self.cursor.is_document_mark() {
             self.outermost()?;
-            self.indicator(if next == b'-' { Kind::DocumentStart } else { Kind::DocumentEnd }, 3);
+            self.indicator(if next == b'-' { TokenKind::DocumentStart } else { TokenKind::DocumentEnd }, 3);
             return Ok(());
         }
         let is_alone = self.cursor.is_gap(1);
         match next {
-            b'[' => self.open(Kind::FlowSequence),
-            b'{' => self.open(Kind::FlowMapping),
-            b']' => self.close(Kind::FlowSequenceEnd),
-            b'}' => self.close(Kind::FlowMappingEnd),
+            b'[' => self.open(TokenKind::FlowSequence),
+            b'{' => self.open(TokenKind::FlowMapping),
+            b']' => self.close(TokenKind::FlowSequenceEnd),
+            b'}' => self.close(TokenKind::FlowMappingEnd),
             b',' => {
                 self.remove_key()?;
                 self.key_allowed = true;
-                self.indicator(Kind::FlowEntry, 1);
+                self.indicator(TokenKind::FlowEntry, 1);
                 Ok(())
             }
             b'-' if is_alone => self.entry(),
@@ -281,7 +281,7 @@ impl<'t> Scanner<'t> {
     }
 
     /// Reads a scalar, an alias, or a property of a node.
-    fn word(&mut self, next: u8, is_flow: bool) -> Result<Kind, Fault> {
+    fn word(&mut self, next: u8, is_flow: bool) -> Result<TokenKind, YamlFault> {
         match next {
             b'|' | b'>' if !is_flow => {
                 self.remove_key()?;
@@ -297,8 +297,8 @@ impl<'t> Scanner<'t> {
         self.save_key()?;
         self.key_allowed = false;
         match next {
-            b'*' => self.anchor().map(Kind::Alias),
-            b'&' => self.anchor().map(Kind::Anchor),
+            b'*' => self.anchor().map(TokenKind::Alias),
+            b'&' => self.anchor().map(TokenKind::Anchor),
             b'!' => self.tag(),
             b'\'' | b'"' => self.quoted(next),
             _ => self.plain(),
@@ -306,14 +306,14 @@ impl<'t> Scanner<'t> {
     }
 
     /// Leaves all block collections, as at the beginning or end of a document.
-    fn outermost(&mut self) -> Result<(), Fault> {
+    fn outermost(&mut self) -> Result<(), YamlFault> {
         self.unroll(-1);
         self.remove_key()?;
         self.key_allowed = false;
         Ok(())
     }
 
-    fn open(&mut self, kind: Kind) -> Result<(), Fault> {
+    fn open(&mut self, kind: TokenKind) -> Result<(), YamlFault> {
         self.save_key()?;
         let token = self.taken + self.tokens.len();
         self.keys.push(SimpleKey { token, ..SimpleKey::default() });
@@ -325,7 +325,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn close(&mut self, kind: Kind) -> Result<(), Fault> {
+    fn close(&mut self, kind: TokenKind) -> Result<(), YamlFault> {
         self.remove_key()?;
         if self.is_flow()
             && let Some(key) = self.keys.pop()
@@ -337,39 +337,39 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    fn entry(&mut self) -> Result<(), Fault> {
+    fn entry(&mut self) -> Result<(), YamlFault> {
         if !self.is_flow() {
             if !self.key_allowed {
                 return Err(self.fault("block sequence entries are not allowed in this context"));
             }
-            self.roll(self.cursor.column as isize, None, Kind::BlockSequence, self.cursor.line)?;
+            self.roll(self.cursor.column as isize, None, TokenKind::BlockSequence, self.cursor.line)?;
         }
         self.remove_key()?;
         self.key_allowed = true;
-        self.indicator(Kind::BlockEntry, 1);
+        self.indicator(TokenKind::BlockEntry, 1);
         Ok(())
     }
 
-    fn key(&mut self) -> Result<(), Fault> {
+    fn key(&mut self) -> Result<(), YamlFault> {
         if !self.is_flow() {
             if !self.key_allowed {
                 return Err(self.fault("mapping keys are not allowed in this context"));
             }
-            self.roll(self.cursor.column as isize, None, Kind::BlockMapping, self.cursor.line)?;
+            self.roll(self.cursor.column as isize, None, TokenKind::BlockMapping, self.cursor.line)?;
         }
         self.remove_key()?;
         self.key_allowed = !self.is_flow();
-        self.indicator(Kind::Key, 1);
+        self.indicator(TokenKind::Key, 1);
         Ok(())
     }
 
-    fn value(&mut self) -> Result<(), Fault> {
+    fn value(&mut self) -> Result<(), YamlFault> {
         let level = self.keys.len() - 1;
         if self.is_valid(level)? {
             let SimpleKey { token, line, column, .. } = self.keys[level];
             let place = token.saturating_sub(self.taken).min(self.tokens.len());
-            self.tokens.insert(place, Token { kind: Kind::Key, line });
-            self.roll(column, Some(place), Kind::BlockMapping, line)?;
+            self.tokens.insert(place, Token { kind: TokenKind::Key, line });
+            self.roll(column, Some(place), TokenKind::BlockMapping, line)?;
             self.keys[level].is_possible = false;
             self.keys_by_token.remove(&token);
             self.key_allowed = false;
@@ -378,11 +378,11 @@ impl<'t> Scanner<'t> {
                 if !self.key_allowed {
                     return Err(self.fault("mapping values are not allowed in this context"));
                 }
-                self.roll(self.cursor.column as isize, None, Kind::BlockMapping, self.cursor.line)?;
+                self.roll(self.cursor.column as isize, None, TokenKind::BlockMapping, self.cursor.line)?;
             }
             self.key_allowed = !self.is_flow();
         }
-        self.indicator(Kind::Value, 1);
+        self.indicator(TokenKind::Value, 1);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Anchors, tags and directives.
 
-use super::{Fault, Kind, Scanner};
+use super::{Scanner, TokenKind, YamlFault};
 
 impl Scanner<'_> {
     fn name(&mut self, out: &mut String) {
@@ -10,7 +10,7 @@ impl Scanner<'_> {
     }
 
     /// Reads the name of an anchor or alias.
-    pub(super) fn anchor(&mut self) -> Result<String, Fault> {
+    pub(super) fn anchor(&mut self) -> Result<String, YamlFault> {
         self.cursor.skip(1);
         let mut name = String::new();
         self.name(&mut name);
@@ -21,7 +21,7 @@ impl Scanner<'_> {
         Ok(name)
     }
 
-    pub(super) fn tag(&mut self) -> Result<Kind, Fault> {
+    pub(super) fn tag(&mut self) -> Result<TokenKind, YamlFault> {
         let (mut handle, mut suffix) = (String::new(), String::new());
         if self.cursor.byte(1) == b'<' {
             self.cursor.skip(2);
@@ -46,11 +46,11 @@ impl Scanner<'_> {
         if !self.cursor.is_gap(0) {
             return Err(self.fault("did not find expected whitespace or line break"));
         }
-        Ok(Kind::Tag { handle, suffix })
+        Ok(TokenKind::Tag { handle, suffix })
     }
 
     /// Reads `!`, `!!` or `!name!`; in a tag also `!name`, which is not a handle.
-    fn handle(&mut self, is_directive: bool) -> Result<String, Fault> {
+    fn handle(&mut self, is_directive: bool) -> Result<String, YamlFault> {
         let mut handle = String::new();
         if self.cursor.byte(0) != b'!' {
             return Err(self.fault("did not find expected '!'"));
@@ -65,7 +65,7 @@ impl Scanner<'_> {
         Ok(handle)
     }
 
-    fn uri(&mut self, has_head: bool, out: &mut String) -> Result<(), Fault> {
+    fn uri(&mut self, has_head: bool, out: &mut String) -> Result<(), YamlFault> {
         let mut is_empty = !has_head;
         while self.cursor.is_name() || b";/?:@&=+$,.!~*'()[]%".contains(&self.cursor.byte(0)) {
             if self.cursor.byte(0) == b'%' {
@@ -79,7 +79,7 @@ impl Scanner<'_> {
     }
 
     /// Reads a character that is written as escaped bytes.
-    fn escaped(&mut self, out: &mut String) -> Result<(), Fault> {
+    fn escaped(&mut self, out: &mut String) -> Result<(), YamlFault> {
         let mut bytes = Vec::new();
         loop {
             let digit = |ahead: usize| char::from(self.cursor.byte(ahead)).to_digit(16);
@@ -109,7 +109,7 @@ impl Scanner<'_> {
         }
     }
 
-    pub(super) fn directive(&mut self) -> Result<Kind, Fault> {
+    pub(super) fn directive(&mut self) -> Result<TokenKind, YamlFault> {
         self.cursor.skip(1);
         let mut name = String::new();
         self.name(&mut name);
@@ -127,7 +127,7 @@ impl Scanner<'_> {
                     return Err(self.fault("did not find expected digit or '.' character"));
                 }
                 self.cursor.skip(1);
-                Kind::Version(major, self.number()?)
+                TokenKind::Version(major, self.number()?)
             }
             "TAG" => {
                 self.cursor.skip_blanks();
@@ -140,7 +140,7 @@ impl Scanner<'_> {
                 if !self.cursor.is_gap(0) {
                     return Err(self.fault("did not find expected whitespace or line break"));
                 }
-                Kind::Handle { handle, prefix }
+                TokenKind::Handle { handle, prefix }
             }
             _ => return Err(self.fault("found unknown directive name")),
         };
@@ -148,7 +148,7 @@ impl Scanner<'_> {
         Ok(directive)
     }
 
-    fn number(&mut self) -> Result<u32, Fault> {
+    fn number(&mut self) -> Result<u32, YamlFault> {
         let (mut number, mut digits) = (0, 0);
         while let digit @ b'0'..=b'9' = self.cursor.byte(0) {
             digits += 1;

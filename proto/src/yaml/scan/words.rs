@@ -1,10 +1,10 @@
 //! Plain and quoted scalars, which may continue over several lines.
 
 use super::cursor::Space;
-use super::{Fault, Kind, Scanner};
+use super::{Scanner, TokenKind, YamlFault};
 
 impl Scanner<'_> {
-    pub(super) fn plain(&mut self) -> Result<Kind, Fault> {
+    pub(super) fn plain(&mut self) -> Result<TokenKind, YamlFault> {
         let (mut text, mut space) = (String::new(), Space::default());
         let indent = self.indent + 1;
         loop {
@@ -28,7 +28,7 @@ impl Scanner<'_> {
         if space.has_break {
             self.key_allowed = true;
         }
-        Ok(Kind::Scalar { text, is_plain: true })
+        Ok(TokenKind::Scalar { text, is_plain: true })
     }
 
     fn ends_plain(&self) -> bool {
@@ -39,7 +39,7 @@ impl Scanner<'_> {
         }
     }
 
-    pub(super) fn quoted(&mut self, quote: u8) -> Result<Kind, Fault> {
+    pub(super) fn quoted(&mut self, quote: u8) -> Result<TokenKind, YamlFault> {
         self.cursor.skip(1);
         let (mut text, mut space) = (String::new(), Space::default());
         loop {
@@ -82,10 +82,10 @@ impl Scanner<'_> {
             }
         }
         self.cursor.skip(1);
-        Ok(Kind::Scalar { text, is_plain: false })
+        Ok(TokenKind::Scalar { text, is_plain: false })
     }
 
-    fn escape(&mut self, text: &mut String) -> Result<(), Fault> {
+    fn escape(&mut self, text: &mut String) -> Result<(), YamlFault> {
         let simple = match self.cursor.byte(1) {
             b'0' => '\0',
             b'a' => '\u{7}',
@@ -111,7 +111,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    fn code(&mut self, digits: usize, text: &mut String) -> Result<(), Fault> {
+    fn code(&mut self, digits: usize, text: &mut String) -> Result<(), YamlFault> {
         self.cursor.skip(2);
         let mut code = 0;
         for place in 0..digits {

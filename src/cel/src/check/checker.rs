@@ -6,18 +6,18 @@ use super::unify::{Bindings, most_general};
 use super::{Checked, Reference};
 use crate::environment::{Environment, OverloadDecl};
 use crate::source::Issues;
-use crate::syntax::{Ast, Entry, Expr, ExprId, ExprKind, Item, Loop, Places};
+use crate::syntax::{Ast, Entry, Expr, ExprId, ExprKind, Item, Loop, TextPositions};
 use crate::types::Type;
 use crate::value::Value;
 
 /// Checks an expression. The result is usable only if no issue was reported.
 pub fn check(ast: Ast, environment: &Environment, issues: &mut Issues) -> Checked {
-    let Ast { mut root, places } = ast;
-    let count = places.len();
+    let Ast { mut root, positions } = ast;
+    let count = positions.len();
     let mut checker = Checker {
         environment,
         issues,
-        places: &places,
+        positions: &positions,
         bindings: Bindings::default(),
         scopes: Vec::new(),
         types: vec![None; count],
@@ -26,13 +26,13 @@ pub fn check(ast: Ast, environment: &Environment, issues: &mut Issues) -> Checke
     checker.expr(&mut root);
     let Checker { bindings, types, references, .. } = checker;
     let types = types.into_iter().map(|each| each.map_or(Type::Error, |each| bindings.finalize(&each))).collect();
-    Checked { ast: Ast { root, places }, types, references }
+    Checked { ast: Ast { root, positions }, types, references }
 }
 
 pub(super) struct Checker<'c> {
     pub(super) environment: &'c Environment,
     issues: &'c mut Issues,
-    places: &'c Places,
+    positions: &'c TextPositions,
     pub(super) bindings: Bindings,
     /// Variables of loops, the innermost last.
     pub(super) scopes: Vec<(Arc<str>, Type)>,
@@ -41,7 +41,7 @@ pub(super) struct Checker<'c> {
 }
 
 /// The declaration that a name resolves to.
-struct Found {
+struct ResolvedName {
     name: Arc<str>,
     of: Type,
     value: Option<Value<'static>>,
@@ -49,7 +49,7 @@ struct Found {
 
 impl Checker<'_> {
     pub(super) fn report(&mut self, id: ExprId, text: String) {
-        self.issues.report(self.places.place(id), text);
+        self.issues.report(self.positions.position(id), text);
     }
 
     pub(super) fn set(&mut self, id: ExprId, of: Type) {
@@ -99,17 +99,17 @@ impl Checker<'_> {
         }
     }
 
-    fn lookup(&self, name: &str) -> Option<Found> {
+    fn lookup(&self, name: &str) -> Option<ResolvedName> {
         for candidate in self.environment.candidates(name) {
             if let Some((name, of)) = self.scopes.iter().rev().find(|(name, _)| **name == *candidate) {
-                return Some(Found { name: name.clone(), of: of.clone(), value: None });
+                return Some(ResolvedName { name: name.clone(), of: of.clone(), value: None });
             }
             if let Some(variable) = self.environment.variable(&candidate) {
                 let of = variable.of.clone();
-                return Some(Found { name: candidate.into(), of, value: variable.constant.clone() });
+                return Some(ResolvedName { name: candidate.into(), of, value: variable.constant.clone() });
             }
             if let Some(of) = self.environment.type_named(&candidate) {
-                return Some(Found { name: candidate.into(), of: Type::type_of(of), value: None });
+                return Some(ResolvedName { name: candidate.into(), of: Type::type_of(of), value: None });
             }
         }
         None
@@ -125,7 +125,7 @@ impl Checker<'_> {
         }
     }
 
-    fn found(&mut self, expr: &mut Expr, found: Found) {
+    fn found(&mut self, expr: &mut Expr, found: ResolvedName) {
         self.set(expr.id, found.of);
         self.refer(expr.id, Reference::Ident(found.name.clone(), found.value));
         expr.kind = ExprKind::Ident(found.name);

@@ -58,7 +58,7 @@ pub fn check_formats(checked: &Checked, issues: &mut Issues) {
 }
 
 /// The progress through a format string.
-struct Reading {
+struct FormatProgress {
     used: usize,
     refused: Option<usize>,
 }
@@ -68,8 +68,8 @@ fn check_format(expr: &Expr, call: &Call, checked: &Checked, issues: &mut Issues
     let (Some(text), Some(ExprKind::List(items))) = (text, call.arguments.first().map(|each| &each.kind)) else {
         return;
     };
-    let mut reading = Reading { used: 0, refused: None };
-    let clause = |reading: &mut Reading, index: usize, clause: text_format::Clause| {
+    let mut reading = FormatProgress { used: 0, refused: None };
+    let clause = |reading: &mut FormatProgress, index: usize, clause: text_format::Clause| {
         reading.used = index + 1;
         let of = checked.type_of(items[index].value.id);
         if clause.takes(of) {
@@ -86,7 +86,7 @@ fn check_format(expr: &Expr, call: &Call, checked: &Checked, issues: &mut Issues
         Err(why) => why,
     };
     let at = reading.refused.map_or(expr.id, |index| items[index].value.id);
-    issues.report(checked.ast.places.place(at), why);
+    issues.report(checked.ast.positions.position(at), why);
 }
 
 fn exempt_part(part: &Expr, exempt: &mut HashSet<ExprId>) {
@@ -105,12 +105,12 @@ fn check_argument(call: &Call, checked: &Checked, issues: &mut Issues) {
     };
     if !is_right {
         let text = format!("invalid {} argument", call.function);
-        issues.report(checked.ast.places.place(argument.id), text);
+        issues.report(checked.ast.positions.position(argument.id), text);
     }
 }
 
 fn mismatch(expr: &Expr, wanted: &Type, found: &Type, checked: &Checked, issues: &mut Issues) {
-    issues.report(checked.ast.places.place(expr.id), format!("expected type '{wanted}' but found '{found}'"));
+    issues.report(checked.ast.positions.position(expr.id), format!("expected type '{wanted}' but found '{found}'"));
 }
 
 fn item_type<'c>(checked: &'c Checked, expr: &Expr, is_optional: bool) -> &'c Type {

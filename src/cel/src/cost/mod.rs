@@ -9,7 +9,7 @@ mod rules;
 
 use crate::value::Value;
 
-pub use node::{NoSizes, Node, SizeSource, Step};
+pub use node::{NoSizes, Node, SizeSource, VariableStep};
 pub use range::{CallEstimate, CostRange, SizeRange};
 pub use rules::*;
 

@@ -8,7 +8,7 @@ use crate::value::Value;
 #[derive(Clone, Debug)]
 pub struct Node<'a> {
     /// The path from a variable to it, the variable first. `None` if it is not part of a variable.
-    pub path: Option<Vec<Step>>,
+    pub path: Option<Vec<VariableStep>>,
     /// Its type.
     pub of: Type,
     /// Its value, if it is a literal.
@@ -19,7 +19,7 @@ pub struct Node<'a> {
 
 /// A step of the path from a variable to a part of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum VariableStep {
     /// The variable, or a field.
     Name(std::sync::Arc<str>),
     /// Any item of a list.
@@ -54,7 +54,7 @@ impl Node<'_> {
     pub fn items(&self) -> Option<Node<'static>> {
         let of = self.of.parameters().first().copied()?.clone();
         let path = self.path.clone().map(|mut path| {
-            path.push(Step::Items);
+            path.push(VariableStep::Items);
             path
         });
         Some(Node { path, of, literal: None, size: None })

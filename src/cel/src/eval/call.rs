@@ -7,12 +7,12 @@ use crate::error::{Error, Outcome};
 use crate::functions::{self, Overload};
 use crate::limits::SHOWN_VALUE_BYTES_MAX;
 use crate::number::shortest;
-use crate::plan::Call;
+use crate::plan::PlannedCall;
 use crate::types::Type;
 use crate::value::Value;
 
 impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
-    pub(super) fn call(&mut self, call: &'a Call) -> Outcome<Value<'a>> {
+    pub(super) fn call(&mut self, call: &'a PlannedCall) -> Outcome<Value<'a>> {
         match &call.arguments[..] {
             [only] => {
                 let arguments = [self.eval(only)];
@@ -37,7 +37,11 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
         }
     }
 
-    fn called<const N: usize>(&mut self, call: &'a Call, arguments: [Outcome<Value<'a>>; N]) -> Outcome<Value<'a>> {
+    fn called<const N: usize>(
+        &mut self,
+        call: &'a PlannedCall,
+        arguments: [Outcome<Value<'a>>; N],
+    ) -> Outcome<Value<'a>> {
         if arguments.iter().any(is_final) {
             return Err(Error::CostLimit);
         }
@@ -50,7 +54,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
         self.apply(call, &arguments)
     }
 
-    fn called_with(&mut self, call: &'a Call, arguments: Vec<Outcome<Value<'a>>>) -> Outcome<Value<'a>> {
+    fn called_with(&mut self, call: &'a PlannedCall, arguments: Vec<Outcome<Value<'a>>>) -> Outcome<Value<'a>> {
         if arguments.iter().any(is_final) {
             return Err(Error::CostLimit);
         }
@@ -64,7 +68,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
         self.apply(call, &arguments)
     }
 
-    fn apply(&mut self, call: &'a Call, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+    fn apply(&mut self, call: &'a PlannedCall, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
         let outcome = call_with(call, arguments);
         let cost = match &outcome {
             Ok(value) => cost(call, arguments, value),
@@ -77,12 +81,12 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
 
 /// Returns whether the arguments after a failed one are not evaluated. They are not if the types of the arguments
 /// determine the overload at evaluation.
-fn stops_early(call: &Call) -> bool {
+fn stops_early(call: &PlannedCall) -> bool {
     !call.is_resolved && call.overloads.len() > 1 && shared(call).is_none()
 }
 
 /// Returns the implementation that all overloads share. `None` if each has its own.
-fn shared(call: &Call) -> Option<functions::Native> {
+fn shared(call: &PlannedCall) -> Option<functions::Native> {
     match call.overloads.first()?.native?.call {
         functions::Call::Shared(native) => Some(native),
         _ => None,
@@ -90,7 +94,7 @@ fn shared(call: &Call) -> Option<functions::Native> {
 }
 
 /// Returns the cost of a call.
-fn cost(call: &Call, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
+fn cost(call: &PlannedCall, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
     let overload = match call.overload() {
         Some(overload) => Some(overload),
         None => named_cost(call, arguments),
@@ -99,13 +103,13 @@ fn cost(call: &Call, arguments: &[Value<'_>], result: &Value<'_>) -> u64 {
 }
 
 /// Returns the overload whose cost applies although only the name of the function is known. `None` if there is none.
-fn named_cost(call: &Call, arguments: &[Value<'_>]) -> Option<&'static Overload> {
+fn named_cost(call: &PlannedCall, arguments: &[Value<'_>]) -> Option<&'static Overload> {
     let named = || call.overloads.iter().filter(|overload| overload.native.is_some_and(|native| native.cost.by_name));
     named().find(|overload| fits(overload, arguments)).or_else(|| named().next())?.native
 }
 
 /// Calls the function.
-pub(crate) fn call_with<'a>(call: &Call, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+pub(crate) fn call_with<'a>(call: &PlannedCall, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     if let Some(native) = shared(call) {
         return native(arguments);
     }
@@ -125,7 +129,7 @@ pub(crate) fn call_with<'a>(call: &Call, arguments: &[Value<'a>]) -> Outcome<Val
     }
 }
 
-fn invoke<'a>(call: &Call, native: &'static Overload, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
+fn invoke<'a>(call: &PlannedCall, native: &'static Overload, arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     match native.call {
         functions::Call::Native(native) | functions::Call::Shared(native) => native(arguments),
         functions::Call::Prepared { argument, prepare, call: native } => match &call.prepared {
@@ -139,7 +143,7 @@ fn invoke<'a>(call: &Call, native: &'static Overload, arguments: &[Value<'a>]) -
     }
 }
 
-fn unfit(call: &Call, arguments: &[Value<'_>]) -> Error {
+fn unfit(call: &PlannedCall, arguments: &[Value<'_>]) -> Error {
     let name = &call.function;
     if call.overloads.iter().all(|overload| overload.native.is_none()) {
         return match arguments.first() {

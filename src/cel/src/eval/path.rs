@@ -4,7 +4,7 @@ use super::call::shown;
 use super::evaluator::{Evaluator, constant};
 use super::{Bindings, is_final};
 use crate::error::{Error, Outcome};
-use crate::plan::{Path, Plan, Root, StepKey};
+use crate::plan::{Path, Plan, Root, SelectionKey};
 use crate::value::Value;
 
 impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
@@ -30,7 +30,7 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
             _ => None,
         };
         let root = self.root(&path.root)?;
-        if path.steps.is_empty() {
+        if path.selections.is_empty() {
             return Ok(root);
         }
         let (mut value, mut is_optional) = match root {
@@ -39,10 +39,10 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
             Value::Optional(Some(inner)) => ((*inner).clone(), true),
             other => (other, false),
         };
-        for (at, step) in path.steps.iter().enumerate() {
-            let tests = path.is_test && at + 1 == path.steps.len();
-            is_optional |= step.is_optional;
-            let key = self.key(&step.key);
+        for (at, selection) in path.selections.iter().enumerate() {
+            let tests = path.is_test && at + 1 == path.selections.len();
+            is_optional |= selection.is_optional;
+            let key = self.key(&selection.key);
             if is_final(&key) {
                 return Err(Error::CostLimit);
             }
@@ -95,11 +95,11 @@ impl<'a, B: Bindings<'a> + ?Sized> Evaluator<'a, '_, B> {
         }
     }
 
-    fn key(&mut self, key: &'a StepKey) -> Outcome<Value<'a>> {
+    fn key(&mut self, key: &'a SelectionKey) -> Outcome<Value<'a>> {
         match key {
-            StepKey::Const(value) => Ok(constant(value)),
-            StepKey::Path(path) => self.path(path, false),
-            StepKey::Value(plan) => self.eval(plan),
+            SelectionKey::Const(value) => Ok(constant(value)),
+            SelectionKey::Path(path) => self.path(path, false),
+            SelectionKey::Value(plan) => self.eval(plan),
         }
     }
 }

@@ -79,7 +79,7 @@ fn estimate(nodes: &Nodes<'_>) -> Option<CallEstimate> {
 fn actual(arguments: &[Value<'_>], _: &Value<'_>) -> u64 {
     match arguments {
         [form, text] => {
-            let pattern = form.as_opaque::<Form>().map_or(0, |form| form.0.pattern);
+            let pattern = form.as_opaque::<FormatValue>().map_or(0, |form| form.0.pattern);
             scaled(size_of(text).saturating_add(1), TEXT).saturating_mul(scaled(pattern, REGEX))
         }
         _ => 1,
@@ -159,15 +159,15 @@ fn complaint(holds: bool, why: &'static str) -> Messages {
 }
 
 /// A form as a value.
-struct Form(&'static NamedForm);
+struct FormatValue(&'static NamedForm);
 
-impl std::fmt::Debug for Form {
+impl std::fmt::Debug for FormatValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Form").field(&self.0.name).finish()
+        f.debug_tuple("FormatValue").field(&self.0.name).finish()
     }
 }
 
-impl Opaque for Form {
+impl Opaque for FormatValue {
     fn type_of(&self) -> Type {
         Type::object("kubernetes.NamedFormat")
     }
@@ -182,7 +182,7 @@ impl Opaque for Form {
 }
 
 fn find(name: &str) -> Option<Value<'static>> {
-    FORMS.iter().find(|form| form.name == name).map(|form| Value::opaque(Form(form)))
+    FORMS.iter().find(|form| form.name == name).map(|form| Value::opaque(FormatValue(form)))
 }
 
 fn by_name<'a>(name: &str) -> Outcome<Value<'a>> {
@@ -198,7 +198,7 @@ fn named<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn validate<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     let [form, Value::String(text)] = arguments else { return unfit() };
-    let form = form.as_opaque::<Form>().ok_or_else(Error::no_such_overload)?;
+    let form = form.as_opaque::<FormatValue>().ok_or_else(Error::no_such_overload)?;
     let faults = (form.0.faults)(text);
     Ok(if faults.is_empty() { Value::none() } else { Value::some(strings(faults)) })
 }

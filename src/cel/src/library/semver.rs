@@ -75,22 +75,22 @@ pub static LIBRARY: Library = Library {
 
 /// A version.
 #[derive(Debug)]
-struct Version {
+struct SemanticVersion {
     major: u64,
     minor: u64,
     patch: u64,
-    prerelease: Vec<Part>,
+    prerelease: Vec<PrereleasePart>,
     build: Vec<String>,
 }
 
 /// A part of a prerelease. Numbers come before text.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum PrereleasePart {
     Number(u64),
     Text(String),
 }
 
-impl Version {
+impl SemanticVersion {
     /// Compares two versions; ignores build metadata.
     fn order(&self, other: &Self) -> Ordering {
         let numbers = |version: &Self| (version.major, version.minor, version.patch);
@@ -104,7 +104,7 @@ impl Version {
     }
 }
 
-impl Opaque for Version {
+impl Opaque for SemanticVersion {
     fn type_of(&self) -> Type {
         Type::object("kubernetes.Semver")
     }
@@ -118,8 +118,8 @@ impl Opaque for Version {
         for (place, part) in self.prerelease.iter().enumerate() {
             let sign = if place == 0 { '-' } else { '.' };
             let _ = match part {
-                Part::Number(number) => write!(text, "{sign}{number}"),
-                Part::Text(part) => write!(text, "{sign}{part}"),
+                PrereleasePart::Number(number) => write!(text, "{sign}{number}"),
+                PrereleasePart::Text(part) => write!(text, "{sign}{part}"),
             };
         }
         for (place, part) in self.build.iter().enumerate() {
@@ -144,7 +144,7 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-fn part(text: &str) -> Outcome<Part> {
+fn part(text: &str) -> Outcome<PrereleasePart> {
     if text.is_empty() {
         return Err(Error::new("Prerelease is empty"));
     }
@@ -153,10 +153,10 @@ fn part(text: &str) -> Outcome<Part> {
             let why = "Numeric PreRelease version must not contain leading zeroes";
             return Err(Error::new(format!("{why} {}", quote(text))));
         }
-        return parse_uint(text).map(Part::Number).map_err(|error| Error::new(error.to_string()));
+        return parse_uint(text).map(PrereleasePart::Number).map_err(|error| Error::new(error.to_string()));
     }
     if is_word(text) {
-        return Ok(Part::Text(text.to_owned()));
+        return Ok(PrereleasePart::Text(text.to_owned()));
     }
     Err(Error::new(format!("Invalid character(s) found in prerelease {}", quote(text))))
 }
@@ -171,7 +171,7 @@ fn build(text: &str) -> Outcome<String> {
     Err(Error::new(format!("Invalid character(s) found in build meta data {}", quote(text))))
 }
 
-fn parse(text: &str) -> Outcome<Version> {
+fn parse(text: &str) -> Outcome<SemanticVersion> {
     if text.is_empty() {
         return Err(Error::new("Version string empty"));
     }
@@ -185,11 +185,11 @@ fn parse(text: &str) -> Outcome<Version> {
     let patch = number(patch, "Patch")?;
     let prerelease = prerelease.into_iter().flat_map(|parts| parts.split('.')).map(part).collect::<Outcome<_>>()?;
     let build = builds.into_iter().flat_map(|parts| parts.split('.')).map(build).collect::<Outcome<_>>()?;
-    Ok(Version { major, minor, patch, prerelease, build })
+    Ok(SemanticVersion { major, minor, patch, prerelease, build })
 }
 
 /// Parses a version that may begin with `v`, have leading zeros, and lack its last numbers.
-fn parse_loosely(text: &str) -> Outcome<Version> {
+fn parse_loosely(text: &str) -> Outcome<SemanticVersion> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
     if parts.len() < 3 {
@@ -209,7 +209,7 @@ fn without_zeros(part: &str) -> String {
     if bare.starts_with(|sign: char| sign.is_ascii_digit()) { bare.to_owned() } else { format!("0{bare}") }
 }
 
-fn read(arguments: &[Value<'_>]) -> Outcome<Outcome<Version>> {
+fn read(arguments: &[Value<'_>]) -> Outcome<Outcome<SemanticVersion>> {
     match arguments {
         [Value::String(text)] | [Value::String(text), Value::Bool(false)] => Ok(parse(text)),
         [Value::String(text), Value::Bool(true)] => Ok(parse_loosely(text)),
@@ -227,7 +227,7 @@ fn is_semver<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn order(arguments: &[Value<'_>]) -> Outcome<Ordering> {
     let [a, b] = arguments else { return Err(Error::no_such_overload()) };
-    match (a.as_opaque::<Version>(), b.as_opaque::<Version>()) {
+    match (a.as_opaque::<SemanticVersion>(), b.as_opaque::<SemanticVersion>()) {
         (Some(a), Some(b)) => Ok(a.order(b)),
         _ => Err(Error::no_such_overload()),
     }
@@ -245,7 +245,7 @@ fn compare_to<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
     Ok(Value::Int(order(arguments)? as i64))
 }
 
-fn number_of<'a>(arguments: &[Value<'a>], number: impl Fn(&Version) -> u64) -> Outcome<Value<'a>> {
+fn number_of<'a>(arguments: &[Value<'a>], number: impl Fn(&SemanticVersion) -> u64) -> Outcome<Value<'a>> {
     match arguments {
         [version] => {
             let version = version.as_opaque().ok_or_else(Error::no_such_overload)?;

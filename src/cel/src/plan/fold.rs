@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, Constants, Item, Plan};
+use super::{Constants, Item, Plan, PlannedCall};
 use crate::error::Outcome;
 use crate::eval;
 use crate::functions;
@@ -17,7 +17,7 @@ const CONVERSIONS: [&str; 10] =
 
 /// Returns the plan of a call, or its folded value. `Err` if the conversion of a constant fails, or a pattern is
 /// invalid.
-pub(super) fn call(mut call: Call, optimize: bool) -> Outcome<Plan> {
+pub(super) fn call(mut call: PlannedCall, optimize: bool) -> Outcome<Plan> {
     if !optimize {
         return Ok(Plan::Call(Box::new(call)));
     }
@@ -46,7 +46,7 @@ pub(super) fn call(mut call: Call, optimize: bool) -> Outcome<Plan> {
 }
 
 /// Returns how the call prepares an argument. `None` if it does not.
-fn prepares(call: &Call) -> Option<functions::Call> {
+fn prepares(call: &PlannedCall) -> Option<functions::Call> {
     let natives = call.overloads.iter().filter_map(|overload| overload.native);
     natives.map(|native| native.call).find(|call| matches!(call, functions::Call::Prepared { .. }))
 }

@@ -30,7 +30,7 @@ pub enum Plan {
     /// `a.or(b)`, and, with the flag, `a.orValue(b)`.
     Or(Box<[Plan; 2]>, bool),
     /// A call.
-    Call(Box<Call>),
+    Call(Box<PlannedCall>),
     /// Whether a value is one of some constants.
     In(Box<Plan>, Arc<Constants>),
     /// A list.
@@ -51,7 +51,7 @@ pub struct Path {
     /// Where it begins.
     pub root: Root,
     /// The selections.
-    pub steps: Vec<Step>,
+    pub selections: Vec<Selection>,
     /// Whether it only tests whether the last field exists.
     pub is_test: bool,
 }
@@ -75,16 +75,16 @@ pub enum Root {
 
 /// A selection.
 #[derive(Debug)]
-pub struct Step {
+pub struct Selection {
     /// What it selects.
-    pub key: StepKey,
+    pub key: SelectionKey,
     /// Whether it gives an optional value.
     pub is_optional: bool,
 }
 
 /// The key of a selection.
 #[derive(Debug)]
-pub enum StepKey {
+pub enum SelectionKey {
     /// A field or a constant key.
     Const(Value<'static>),
     /// The value of a path.
@@ -103,7 +103,7 @@ pub struct Item {
 }
 
 /// A call of a function.
-pub struct Call {
+pub struct PlannedCall {
     /// Its name.
     pub function: Arc<str>,
     /// The possible overloads; exactly one if the types determine it.
@@ -116,13 +116,13 @@ pub struct Call {
     pub arguments: Vec<Plan>,
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for PlannedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call").field("function", &self.function).field("arguments", &self.arguments).finish()
+        f.debug_struct("PlannedCall").field("function", &self.function).field("arguments", &self.arguments).finish()
     }
 }
 
-impl Call {
+impl PlannedCall {
     /// Returns the overload if the types determine it. `None` otherwise, and if it has no implementation.
     pub fn overload(&self) -> Option<&'static Overload> {
         if self.is_resolved { self.overloads.first()?.native } else { None }

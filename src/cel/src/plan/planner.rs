@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, Gather, Item, Loop, Path, Plan, Root, Step, StepKey, fold};
+use super::{Gather, Item, Loop, Path, Plan, PlannedCall, Root, Selection, SelectionKey, fold};
 use crate::check::{Checked, Reference};
 use crate::environment::{Environment, OverloadDecl};
 use crate::error::{Error, Outcome};
@@ -95,14 +95,14 @@ impl Planner<'_> {
                     .ok_or_else(|| Error::new(format!("reference to undefined type: {name}")));
             }
         };
-        Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }))
+        Ok(Plan::Path(Path { root, selections: Vec::new(), is_test: false }))
     }
 
     /// Plans a name in an expression that was not checked. If nothing has this name, its evaluation is an error.
     fn maybe(&self, name: &str) -> Made {
         let candidates = self.environment.candidates(name);
         if let Some(root) = candidates.iter().find_map(|name| self.local(name)) {
-            return Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }));
+            return Ok(Plan::Path(Path { root, selections: Vec::new(), is_test: false }));
         }
         if let Some(name) = candidates.iter().find(|name| self.environment.slot(name).is_some()) {
             return self.named(name);
@@ -111,7 +111,7 @@ impl Planner<'_> {
             return Ok(Plan::Const(Value::Type(of)));
         }
         let root = Root::Maybe(candidates.join(", ").into());
-        Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }))
+        Ok(Plan::Path(Path { root, selections: Vec::new(), is_test: false }))
     }
 
     fn select(&mut self, expr: &Expr, select: &syntax::Select) -> Made {
@@ -130,9 +130,9 @@ impl Planner<'_> {
             return self.maybe(&name);
         }
         let operand = self.plan(&select.operand)?;
-        let key = StepKey::Const(Value::string(select.field.clone()));
+        let key = SelectionKey::Const(Value::string(select.field.clone()));
         let mut path = into_path(operand);
-        path.steps.push(Step { key, is_optional: false });
+        path.selections.push(Selection { key, is_optional: false });
         if select.is_test {
             path.is_test = true;
         }
@@ -158,7 +158,7 @@ impl Planner<'_> {
             ("_&&_" | "_||_", 2) => Ok(Plan::Logic(pair(arguments), &*function == "_||_")),
             ("_?_:_", 3) => {
                 let root = Root::Choice(triple(arguments));
-                Ok(Plan::Path(Path { root, steps: Vec::new(), is_test: false }))
+                Ok(Plan::Path(Path { root, selections: Vec::new(), is_test: false }))
             }
             ("_==_" | "_!=_", 2) => Ok(Plan::Equal(pair(arguments), &*function == "_==_")),
             ("_[_]", 2) => Ok(index(arguments, false)),
@@ -166,7 +166,7 @@ impl Planner<'_> {
             ("@not_strictly_false", 1) => Ok(Plan::NotFalse(Box::new(arguments.remove(0)))),
             ("or" | "orValue", 2) => Ok(Plan::Or(pair(arguments), &*function == "orValue")),
             _ => {
-                let call = Call { function, overloads, is_resolved, prepared: None, arguments };
+                let call = PlannedCall { function, overloads, is_resolved, prepared: None, arguments };
                 fold::call(call, self.optimize)
             }
         }
@@ -283,19 +283,19 @@ impl Planner<'_> {
 fn into_path(plan: Plan) -> Path {
     match plan {
         Plan::Path(path) if !path.is_test => path,
-        other => Path { root: Root::Value(Box::new(other)), steps: Vec::new(), is_test: false },
+        other => Path { root: Root::Value(Box::new(other)), selections: Vec::new(), is_test: false },
     }
 }
 
 fn index(arguments: Vec<Plan>, is_optional: bool) -> Plan {
     let [operand, key] = *pair(arguments);
     let key = match key {
-        Plan::Const(value) if is_key(&value) => StepKey::Const(value),
-        Plan::Path(path) if !path.is_test => StepKey::Path(path),
-        other => StepKey::Value(other),
+        Plan::Const(value) if is_key(&value) => SelectionKey::Const(value),
+        Plan::Path(path) if !path.is_test => SelectionKey::Path(path),
+        other => SelectionKey::Value(other),
     };
     let mut path = into_path(operand);
-    path.steps.push(Step { key, is_optional });
+    path.selections.push(Selection { key, is_optional });
     Plan::Path(path)
 }
 

@@ -105,9 +105,9 @@ fn compile_rule(
     let is_optional = rule.has_optional_old_self();
     let environment = &environments.get(minor_of(Expression::Rule(&rule.rule)), is_optional);
     let read = checked(&rule.rule, environment, &Type::Bool);
-    let refused = |fault: Fault| match fault {
-        Fault::Issues(issues) => format!("compilation failed: {issues}"),
-        Fault::Type => "cel expression must evaluate to a bool".to_owned(),
+    let refused = |fault: CompileFault| match fault {
+        CompileFault::Issues(issues) => format!("compilation failed: {issues}"),
+        CompileFault::Type => "cel expression must evaluate to a bool".to_owned(),
     };
     let checked_rule = match read {
         Ok(checked) => checked,
@@ -140,8 +140,8 @@ fn compile_rule(
 fn compile_message(compiled: &mut Compiled, environment: &Environment, sizes: &Sizes) -> Result<(), String> {
     let checked = checked(&compiled.rule.message_expression, environment, &Type::String);
     let checked = checked.map_err(|fault| match fault {
-        Fault::Issues(issues) => format!("messageExpression compilation failed: {issues}"),
-        Fault::Type => "messageExpression must evaluate to a string".to_owned(),
+        CompileFault::Issues(issues) => format!("messageExpression compilation failed: {issues}"),
+        CompileFault::Type => "messageExpression must evaluate to a string".to_owned(),
     })?;
     let program = Program::new(&checked, environment);
     let program = program.map_err(|error| format!("messageExpression instantiation failed: {error}"))?;
@@ -150,14 +150,14 @@ fn compile_message(compiled: &mut Compiled, environment: &Environment, sizes: &S
     Ok(())
 }
 
-enum Fault {
+enum CompileFault {
     /// The issues of the expression.
     Issues(String),
     /// Its result has the wrong type.
     Type,
 }
 
-fn checked(text: &str, environment: &Environment, wanted: &Type) -> Result<Checked, Fault> {
-    let checked = Checked::of(text, environment).map_err(Fault::Issues)?;
-    if checked.output() == wanted { Ok(checked) } else { Err(Fault::Type) }
+fn checked(text: &str, environment: &Environment, wanted: &Type) -> Result<Checked, CompileFault> {
+    let checked = Checked::of(text, environment).map_err(CompileFault::Issues)?;
+    if checked.output() == wanted { Ok(checked) } else { Err(CompileFault::Type) }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::structural::Schema;
-use crate::cost::{Node, SizeRange, SizeSource, Step};
+use crate::cost::{Node, SizeRange, SizeSource, VariableStep};
 use crate::types::Type;
 use crate::value::escape;
 
@@ -23,7 +23,7 @@ const TIME_BYTES_MAX: i64 = 32;
 #[derive(Clone, Debug)]
 pub struct Declared {
     /// Its kind.
-    pub of: Kind,
+    pub of: DeclaredKind,
     /// Most characters, items or entries.
     pub elements_max: i64,
     /// Bytes of its shortest value in a request.
@@ -32,7 +32,7 @@ pub struct Declared {
 
 /// The kind of a declared type.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum DeclaredKind {
     /// A type of the language.
     Simple(Type),
     /// A list.
@@ -45,7 +45,7 @@ pub enum Kind {
 
 impl Declared {
     fn simple(of: Type, elements_max: i64, bytes_min: i64) -> Self {
-        Self { of: Kind::Simple(of), elements_max, bytes_min }
+        Self { of: DeclaredKind::Simple(of), elements_max, bytes_min }
     }
 
     /// Returns the declared type of a schema. `None` if CEL has no type for it.
@@ -80,15 +80,15 @@ impl Declared {
     /// Returns the type of a list's items or of a map's values. `None` for other types.
     pub fn element(&self) -> Option<&Arc<Self>> {
         match &self.of {
-            Kind::List(element) | Kind::Map(element) => Some(element),
-            Kind::Simple(_) | Kind::Object(_) => None,
+            DeclaredKind::List(element) | DeclaredKind::Map(element) => Some(element),
+            DeclaredKind::Simple(_) | DeclaredKind::Object(_) => None,
         }
     }
 
     /// Returns a field of an object, by its name in expressions.
     pub fn field(&self, name: &str) -> Option<&Arc<Self>> {
         match &self.of {
-            Kind::Object(fields) => fields.get(name),
+            DeclaredKind::Object(fields) => fields.get(name),
             _ => None,
         }
     }
@@ -96,10 +96,10 @@ impl Declared {
     /// Returns the type for the checker. Objects are named by their path from `name`.
     fn named(&self, name: &str) -> Type {
         match &self.of {
-            Kind::Simple(of) => of.clone(),
-            Kind::List(element) => Type::list(element.named(&format!("{name}.{ITEM}"))),
-            Kind::Map(element) => Type::map(Type::String, element.named(&format!("{name}.{ENTRY}"))),
-            Kind::Object(_) => Type::object(name),
+            DeclaredKind::Simple(of) => of.clone(),
+            DeclaredKind::List(element) => Type::list(element.named(&format!("{name}.{ITEM}"))),
+            DeclaredKind::Map(element) => Type::map(Type::String, element.named(&format!("{name}.{ENTRY}"))),
+            DeclaredKind::Object(_) => Type::object(name),
         }
     }
 }
@@ -108,14 +108,14 @@ fn list(schema: &Schema) -> Option<Declared> {
     let items = schema.items.as_deref()?;
     let items = Declared::of(items, items.embedded)?;
     let most = schema.max_items.map_or((REQUEST_BYTES - 2) / (items.bytes_min + 1), |most| most.max(0));
-    Some(Declared { of: Kind::List(Arc::new(items)), elements_max: most, bytes_min: 2 })
+    Some(Declared { of: DeclaredKind::List(Arc::new(items)), elements_max: most, bytes_min: 2 })
 }
 
 fn map(schema: &Schema, values: &Schema) -> Option<Declared> {
     let values = Declared::of(values, values.embedded)?;
     // An entry is a key in quotes, a colon and a comma beside its value.
     let most = schema.max_properties.map_or((REQUEST_BYTES - 2) / (values.bytes_min + 6), |most| most.max(0));
-    Some(Declared { of: Kind::Map(Arc::new(values)), elements_max: most, bytes_min: 2 })
+    Some(Declared { of: DeclaredKind::Map(Arc::new(values)), elements_max: most, bytes_min: 2 })
 }
 
 fn object(schema: &Schema) -> Declared {
@@ -129,7 +129,7 @@ fn object(schema: &Schema) -> Declared {
             fields.insert(name.into(), Arc::new(declared));
         }
     }
-    Declared { of: Kind::Object(fields), elements_max: 0, bytes_min }
+    Declared { of: DeclaredKind::Object(fields), elements_max: 0, bytes_min }
 }
 
 fn text(schema: &Schema) -> Declared {
@@ -197,13 +197,13 @@ impl Objects {
         let mut place = &self.declared;
         for step in way.split('.').skip(1) {
             place = match (&place.of, step) {
-                (Kind::List(element), ITEM) | (Kind::Map(element), ENTRY) => element,
-                (Kind::Object(fields), name) => fields.get(name)?,
+                (DeclaredKind::List(element), ITEM) | (DeclaredKind::Map(element), ENTRY) => element,
+                (DeclaredKind::Object(fields), name) => fields.get(name)?,
                 _ => return None,
             };
         }
         match &place.of {
-            Kind::Object(fields) => Some(fields),
+            DeclaredKind::Object(fields) => Some(fields),
             _ => None,
         }
     }
@@ -219,11 +219,11 @@ impl SizeSource for Sizes {
         let mut declared = &self.0;
         for step in steps {
             match step {
-                Step::Items | Step::Values => declared = declared.element()?,
+                VariableStep::Items | VariableStep::Values => declared = declared.element()?,
                 // Keys have no bound, and upstream's type of keys states the size 0.
-                Step::Keys if matches!(declared.of, Kind::Map(_)) => return Some(SizeRange::fixed(0)),
-                Step::Keys | Step::Indices => return None,
-                Step::Name(name) => declared = declared.field(name)?,
+                VariableStep::Keys if matches!(declared.of, DeclaredKind::Map(_)) => return Some(SizeRange::fixed(0)),
+                VariableStep::Keys | VariableStep::Indices => return None,
+                VariableStep::Name(name) => declared = declared.field(name)?,
             }
         }
         Some(SizeRange::new(0, declared.elements_max.unsigned_abs()))

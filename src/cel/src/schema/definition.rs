@@ -8,7 +8,7 @@ use super::compiled::{Compiled, MINOR, MinorOf, compile};
 use super::declared::Declared;
 use super::limits::{RULE_COST, SCHEMA_COST, Total, complaint};
 use super::structural::{Rule, Schema};
-use super::violation::{Kind, Violation};
+use super::violation::{Violation, ViolationKind};
 use crate::limits::VIOLATIONS_BYTES_MAX;
 use crate::value::escape;
 
@@ -47,14 +47,19 @@ impl Judgement<'_> {
 /// Returns what is wrong with the rules of a schema at `path`, and their total cost. [`form`] has already checked their
 /// form.
 pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Violation>, u64) {
-    let mut walk = Walk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
+    let mut walk = DefinitionWalk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
     let around = Enclosing { cardinality: Some(1), is_root: true, ..Enclosing::default() };
     walk.visit(schema, path, &around);
     if let Some(most_expensive) = walk.total.too_expensive() {
         let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
-        walk.found.extend(most_expensive.map(|place| Violation::new(place, Kind::Forbidden, "", why)));
+        walk.found.extend(most_expensive.map(|place| Violation::new(place, ViolationKind::Forbidden, "", why)));
         let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        walk.found.push(Violation::new(path, Kind::Forbidden, "", complaint(name, walk.total.cost, SCHEMA_COST)));
+        walk.found.push(Violation::new(
+            path,
+            ViolationKind::Forbidden,
+            "",
+            complaint(name, walk.total.cost, SCHEMA_COST),
+        ));
     }
     (walk.found, walk.total.cost)
 }
@@ -63,36 +68,36 @@ pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Viol
 /// whether a field path leads to a field.
 pub fn form(rule: &Rule, place: &str, is_path: &dyn Fn(&str) -> bool) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut tell = |field: &str, kind: Kind, shown: String, detail: &str| {
+    let mut tell = |field: &str, kind: ViolationKind, shown: String, detail: &str| {
         found.push(Violation::new(&format!("{place}.{field}"), kind, shown, detail));
     };
     let (text, message, field) = (rule.rule.trim(), rule.message.trim(), &rule.field_path);
     let none = String::new;
     if text.is_empty() {
-        tell("rule", Kind::Required, none(), "rule is not specified");
+        tell("rule", ViolationKind::Required, none(), "rule is not specified");
     } else if !rule.message.is_empty() && message.is_empty() {
-        tell("message", Kind::Invalid, quote(&rule.message), NOT_EMPTY);
+        tell("message", ViolationKind::Invalid, quote(&rule.message), NOT_EMPTY);
     } else if has_lines(message) {
-        tell("message", Kind::Invalid, quote(&rule.message), NO_LINES);
+        tell("message", ViolationKind::Invalid, quote(&rule.message), NO_LINES);
     } else if has_lines(text) && message.is_empty() {
-        tell("message", Kind::Required, none(), "message must be specified if rule contains line breaks");
+        tell("message", ViolationKind::Required, none(), "message must be specified if rule contains line breaks");
     }
     if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
         let why = "messageExpression must be non-empty if specified";
-        tell("messageExpression", Kind::Required, none(), why);
+        tell("messageExpression", ViolationKind::Required, none(), why);
     }
     if let Some(reason) = rule.reason.as_deref().filter(|reason| !REASONS.contains(reason)) {
         let known = REASONS.map(quote).join(", ");
-        tell("reason", Kind::NotSupported, quote(reason), &format!("supported values: {known}"));
+        tell("reason", ViolationKind::NotSupported, quote(reason), &format!("supported values: {known}"));
     }
     if !field.is_empty() && field.trim().is_empty() {
-        tell("fieldPath", Kind::Invalid, quote(field), NOT_EMPTY);
+        tell("fieldPath", ViolationKind::Invalid, quote(field), NOT_EMPTY);
     }
     if has_lines(field) {
-        tell("fieldPath", Kind::Invalid, quote(field), NO_LINES);
+        tell("fieldPath", ViolationKind::Invalid, quote(field), NO_LINES);
     }
     if !field.is_empty() && !is_path(field) {
-        tell("fieldPath", Kind::Invalid, quote(field), "must be a valid path");
+        tell("fieldPath", ViolationKind::Invalid, quote(field), "must be a valid path");
     }
     found
 }
@@ -117,7 +122,7 @@ struct Enclosing {
     uncorrelated: Option<String>,
 }
 
-struct Walk<'a> {
+struct DefinitionWalk<'a> {
     judgement: Judgement<'a>,
     total: Total,
     /// The errors, as long as they fit into [`VIOLATIONS_BYTES_MAX`].
@@ -140,7 +145,7 @@ fn elements_max(schema: &Schema) -> Option<u64> {
     }
 }
 
-impl Walk<'_> {
+impl DefinitionWalk<'_> {
     /// Checks a schema and all schemas below it.
     fn visit(&mut self, schema: &Schema, path: &str, around: &Enclosing) {
         if !schema.has_rules() {
@@ -181,7 +186,7 @@ impl Walk<'_> {
     }
 
     fn invalid(&mut self, field: String, shown: String, detail: impl Into<String>) {
-        self.tell(Violation::new(&field, Kind::Invalid, shown, detail));
+        self.tell(Violation::new(&field, ViolationKind::Invalid, shown, detail));
     }
 
     fn tell(&mut self, violation: Violation) {
@@ -195,7 +200,7 @@ impl Walk<'_> {
         let Some(declared) = declared else {
             let why = "internal error: failed to construct type information for x-kubernetes-validations rules: \
                        unable to convert structural schema to CEL declarations";
-            return self.tell(Violation::new(rules, Kind::Internal, "", why));
+            return self.tell(Violation::new(rules, ViolationKind::Internal, "", why));
         };
         let count = around.cardinality.unwrap_or_else(|| declared.cardinality_max());
         for (index, compiled) in compile(schema, declared, self.judgement.minor_of).iter().enumerate() {
@@ -209,7 +214,7 @@ impl Walk<'_> {
         let cost = times(compiled.cost, count);
         if cost > RULE_COST && !self.judgement.is_unchanged {
             let why = complaint("estimated rule cost", cost, RULE_COST);
-            self.tell(Violation::new(&rule, Kind::Forbidden, "", why));
+            self.tell(Violation::new(&rule, ViolationKind::Forbidden, "", why));
         }
         self.total.add(&rule, cost);
         if let Some(error) = &compiled.error {
@@ -220,7 +225,7 @@ impl Walk<'_> {
         } else if compiled.message.is_some() {
             if compiled.message_cost > RULE_COST && !self.judgement.is_unchanged {
                 let why = complaint("estimated messageExpression cost", compiled.message_cost, RULE_COST);
-                self.tell(Violation::new(&message, Kind::Forbidden, "", why));
+                self.tell(Violation::new(&message, ViolationKind::Forbidden, "", why));
             }
             self.total.add(&message, compiled.message_cost);
         }

@@ -11,13 +11,13 @@ pub mod correlation;
 pub mod declared;
 pub mod definition;
 pub mod field_path;
-mod found;
+mod findings;
 pub mod limits;
 pub mod structural;
 pub mod validator;
 mod variables;
 pub mod violation;
 
-pub use found::Found;
+pub use findings::Findings;
 pub use validator::{ValidatedObject, Validator};
-pub use violation::{Kind, Violation};
+pub use violation::{Violation, ViolationKind};

@@ -10,11 +10,11 @@ use flotilla_proto::value::{Map, Value as Tree};
 use super::compiled::{Compiled, STORED_MINOR, compile};
 use super::correlation::{Correlated, OldItems};
 use super::declared::Declared;
-use super::found::{Found, Stopped};
+use super::findings::{Findings, Stopped};
 use super::limits::CALL_COST;
 use super::structural::Schema;
 use super::variables::Variables;
-use super::violation::{Kind, Violation, shown};
+use super::violation::{Violation, ViolationKind, shown};
 use crate::error::Error;
 use crate::eval::Program;
 use crate::limits::RULE_MESSAGE_BYTES_MAX;
@@ -54,7 +54,7 @@ pub struct ValidatedObject<'a> {
 
 /// A position of the walk, and its relation to the stored object.
 #[derive(Clone, Copy)]
-struct Place<'w, 'a> {
+struct ValuePosition<'w, 'a> {
     schema: &'a Structural,
     new: &'a Tree,
     /// The value of `oldSelf`.
@@ -65,7 +65,7 @@ struct Place<'w, 'a> {
     around: Option<&'w Correlated<'a>>,
 }
 
-impl<'w, 'a> Place<'w, 'a> {
+impl<'w, 'a> ValuePosition<'w, 'a> {
     fn is_unchanged(&self) -> bool {
         self.here.or(self.around).is_some_and(Correlated::is_unchanged)
     }
@@ -131,21 +131,21 @@ impl Validator {
     }
 
     /// Evaluates the rules on an object. Those that use `oldSelf` also see the stored object.
-    pub fn validate(&self, object: ValidatedObject<'_>, budget: i64) -> Found {
+    pub fn validate(&self, object: ValidatedObject<'_>, budget: i64) -> Findings {
         self.walk(object, None, budget)
     }
 
     /// Evaluates the rules as [`Validator::validate`] does, but violations in unchanged values are warnings.
-    pub fn validate_change(&self, object: ValidatedObject<'_>, budget: i64) -> Found {
+    pub fn validate_change(&self, object: ValidatedObject<'_>, budget: i64) -> Findings {
         let correlated = object.old.map(|old| Correlated::new(object.new, old, object.schema));
         self.walk(object, correlated.as_ref(), budget)
     }
 
-    fn walk<'a>(&'a self, object: ValidatedObject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Found {
-        let mut found = Found::within(budget);
+    fn walk<'a>(&'a self, object: ValidatedObject<'a>, here: Option<&Correlated<'a>>, budget: i64) -> Findings {
+        let mut found = Findings::within(budget);
         let old = object.old.filter(|old| !old.is_null());
-        let place = Place { schema: object.schema, new: object.new, old, here, around: None };
-        if self.visit(place, true, &mut object.at.to_owned(), &mut found).is_err() {
+        let position = ValuePosition { schema: object.schema, new: object.new, old, here, around: None };
+        if self.visit(position, true, &mut object.at.to_owned(), &mut found).is_err() {
             found.remaining = -1;
         }
         found
@@ -153,18 +153,18 @@ impl Validator {
 
     fn visit<'a>(
         &'a self,
-        place: Place<'_, 'a>,
+        position: ValuePosition<'_, 'a>,
         is_root: bool,
         path: &mut String,
-        found: &mut Found,
+        found: &mut Findings,
     ) -> Result<(), Stopped> {
-        if place.new.is_null() {
+        if position.new.is_null() {
             return Ok(());
         }
-        self.evaluate(place, path, found)?;
-        match place.new {
-            Tree::Array(items) => self.visit_items(items, place, path, found),
-            Tree::Object(members) => self.visit_members(members, place, is_root, path, found),
+        self.evaluate(position, path, found)?;
+        match position.new {
+            Tree::Array(items) => self.visit_items(items, position, path, found),
+            Tree::Object(members) => self.visit_members(members, position, is_root, path, found),
             _ => Ok(()),
         }
     }
@@ -172,17 +172,17 @@ impl Validator {
     fn visit_items<'a>(
         &'a self,
         items: &'a [Tree],
-        place: Place<'_, 'a>,
+        position: ValuePosition<'_, 'a>,
         path: &mut String,
-        found: &mut Found,
+        found: &mut Findings,
     ) -> Result<(), Stopped> {
-        let (Some(validator), Some(of)) = (&self.items, place.schema.items.as_deref()) else { return Ok(()) };
-        let old = OldItems::of(place.schema, place.old);
+        let (Some(validator), Some(of)) = (&self.items, position.schema.items.as_deref()) else { return Ok(()) };
+        let old = OldItems::of(position.schema, position.old);
         for (index, item) in items.iter().enumerate() {
             let length = path.len();
             let _ = write!(path, "[{index}]");
-            let here = place.here.and_then(|here| here.item(index));
-            validator.visit(place.below(of, item, old.get(item), here.as_ref()), false, path, found)?;
+            let here = position.here.and_then(|here| here.item(index));
+            validator.visit(position.below(of, item, old.get(item), here.as_ref()), false, path, found)?;
             path.truncate(length);
         }
         Ok(())
@@ -191,18 +191,18 @@ impl Validator {
     fn visit_members<'a>(
         &'a self,
         members: &'a Map,
-        place: Place<'_, 'a>,
+        position: ValuePosition<'_, 'a>,
         is_root: bool,
         path: &mut String,
-        found: &mut Found,
+        found: &mut Findings,
     ) -> Result<(), Stopped> {
         if self.additional.is_none() && self.properties.is_empty() {
             return Ok(());
         }
         for (name, member) in members.iter() {
-            let old = place.old.filter(|_| self.is_correlatable).and_then(|old| old.get(name));
+            let old = position.old.filter(|_| self.is_correlatable).and_then(|old| old.get(name));
             let own = self.property(name);
-            let (all, one) = (place.schema.additional.schema(), place.schema.property(name));
+            let (all, one) = (position.schema.additional.schema(), position.schema.property(name));
             for (validator, of, is_key) in [(self.additional.as_deref(), all, true), (own, one, false)] {
                 let (Some(validator), Some(of)) = (validator, of) else { continue };
                 let length = path.len();
@@ -211,11 +211,11 @@ impl Validator {
                     false if path.is_empty() => path.push_str(name),
                     false => path.extend([".", name]),
                 }
-                let here = place.here.and_then(|here| here.member(name));
-                let mut below = place.below(of, member, old, here.as_ref());
+                let here = position.here.and_then(|here| here.member(name));
+                let mut below = position.below(of, member, old, here.as_ref());
                 // Both objects have been converted to one version, so a change of these cannot be seen: violations in
                 // them are always errors.
-                if is_root && place.here.is_some() && matches!(name, "apiVersion" | "kind") {
+                if is_root && position.here.is_some() && matches!(name, "apiVersion" | "kind") {
                     (below.here, below.around) = (None, None);
                 }
                 validator.visit(below, false, path, found)?;
@@ -227,12 +227,17 @@ impl Validator {
 
     fn property(&self, name: &str) -> Option<&Self> {
         let found = self.properties.binary_search_by(|(property, _)| (**property).cmp(name));
-        found.ok().map(|place| &self.properties[place].1)
+        found.ok().map(|position| &self.properties[position].1)
     }
 
     /// Evaluates the rules at one position.
-    fn evaluate<'a>(&'a self, place: Place<'_, 'a>, path: &str, found: &mut Found) -> Result<(), Stopped> {
-        let invalid = |detail: String| Violation::new(path, Kind::Invalid, quote(&self.kind), detail);
+    fn evaluate<'a>(
+        &'a self,
+        position: ValuePosition<'_, 'a>,
+        path: &str,
+        found: &mut Findings,
+    ) -> Result<(), Stopped> {
+        let invalid = |detail: String| Violation::new(path, ViolationKind::Invalid, quote(&self.kind), detail);
         if self.is_untyped {
             let why = "failed to convert to declType for CEL validation rules";
             return found.error(invalid(format!("rule compiler initialization error: {why}")));
@@ -244,8 +249,12 @@ impl Validator {
             found.error(invalid(NO_BUDGET.to_owned()))?;
             return Err(Stopped);
         }
-        let variables =
-            Variables::new(Shape::at(place.schema, self.is_resource), place.new, place.old, self.uses_old_self);
+        let variables = Variables::new(
+            Shape::at(position.schema, self.is_resource),
+            position.new,
+            position.old,
+            self.uses_old_self,
+        );
         for compiled in &self.rules {
             if let Some(error) = &compiled.error {
                 found.error(invalid(format!("rule compile error: {error}")))?;
@@ -253,7 +262,7 @@ impl Validator {
             }
             let Some(program) = &compiled.program else { continue };
             let is_optional = compiled.rule.has_optional_old_self();
-            if compiled.uses_old_self && place.old.is_none() && !is_optional {
+            if compiled.uses_old_self && position.old.is_none() && !is_optional {
                 continue;
             }
             let evaluation = program.evaluate(&variables.with(is_optional), CALL_COST);
@@ -266,7 +275,7 @@ impl Validator {
             };
             match evaluation.outcome {
                 Ok(Value::Bool(true)) => {}
-                Ok(_) => self.complain(compiled, place, &variables, path, found)?,
+                Ok(_) => self.complain(compiled, position, &variables, path, found)?,
                 Err(error) => {
                     let is_final = error == Error::CostLimit;
                     found.error(invalid(failure(&error, compiled.rule.name())))?;
@@ -283,15 +292,15 @@ impl Validator {
     fn complain<'a>(
         &'a self,
         compiled: &'a Compiled,
-        place: Place<'_, 'a>,
+        position: ValuePosition<'_, 'a>,
         variables: &Variables<'a>,
         path: &str,
-        found: &mut Found,
+        found: &mut Findings,
     ) -> Result<(), Stopped> {
         let separator = if path.is_empty() || compiled.place.is_empty() { "" } else { "." };
         let field = format!("{path}{separator}{}", compiled.place);
-        let is_told_only = !compiled.uses_old_self && place.is_unchanged();
-        let tell = |found: &mut Found, violation: Violation| match is_told_only {
+        let is_told_only = !compiled.uses_old_self && position.is_unchanged();
+        let tell = |found: &mut Findings, violation: Violation| match is_told_only {
             true => {
                 found.warn(violation);
                 Ok(())
@@ -303,18 +312,18 @@ impl Validator {
             Some(program) => match message(program, compiled, variables, &mut found.remaining) {
                 Ok(message) => message.unwrap_or_else(|| compiled.rule.message()),
                 Err(why) => {
-                    tell(found, Violation::new(&field, Kind::Invalid, quote(&self.kind), why))?;
+                    tell(found, Violation::new(&field, ViolationKind::Invalid, quote(&self.kind), why))?;
                     return Err(Stopped);
                 }
             },
         };
         let is_shown = !matches!(&*self.kind, "object" | "array");
-        let shown = if is_shown { shown(place.new) } else { String::new() };
+        let shown = if is_shown { shown(position.new) } else { String::new() };
         let violation = match compiled.rule.reason.as_deref() {
-            Some("FieldValueForbidden") => Violation::new(&field, Kind::Forbidden, "", detail),
-            Some("FieldValueRequired") => Violation::new(&field, Kind::Required, "", detail),
-            Some("FieldValueDuplicate") => Violation::new(&field, Kind::Duplicate, shown, ""),
-            _ => Violation::new(&field, Kind::Invalid, shown, detail),
+            Some("FieldValueForbidden") => Violation::new(&field, ViolationKind::Forbidden, "", detail),
+            Some("FieldValueRequired") => Violation::new(&field, ViolationKind::Required, "", detail),
+            Some("FieldValueDuplicate") => Violation::new(&field, ViolationKind::Duplicate, shown, ""),
+            _ => Violation::new(&field, ViolationKind::Invalid, shown, detail),
         };
         tell(found, violation)
     }

@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 
 /// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ViolationKind {
     /// The value is invalid.
     Invalid,
     /// The value is forbidden.
@@ -28,7 +28,7 @@ pub struct Violation {
     /// The place.
     pub field: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ViolationKind,
     /// The formatted value; empty if it is not shown.
     pub shown: String,
     /// The message.
@@ -37,7 +37,7 @@ pub struct Violation {
 
 impl Violation {
     /// Returns an error that shows the value. The whole object has no field, which the reference writes as `<nil>`.
-    pub fn new(field: &str, kind: Kind, shown: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub fn new(field: &str, kind: ViolationKind, shown: impl Into<String>, detail: impl Into<String>) -> Self {
         let field = if field.is_empty() { "<nil>" } else { field };
         Self { field: field.to_owned(), kind, shown: shown.into(), detail: detail.into() }
     }
@@ -48,7 +48,7 @@ impl Violation {
     }
 }
 
-impl Kind {
+impl ViolationKind {
     /// Returns the `reason` that clients see.
     pub const fn reason(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::source::Place;
+use crate::source::TextPosition;
 use crate::value::Value;
 
 /// The number of a part of an expression, unique in it.
@@ -111,19 +111,19 @@ pub struct Ast {
     /// The whole.
     pub root: Expr,
     /// The positions of its parts.
-    pub places: Places,
+    pub positions: TextPositions,
 }
 
 /// The positions of an expression's parts in its text.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct TextPositions {
     /// Offsets in characters, by the numbers of the parts.
     offsets: Vec<i32>,
     /// Offsets of all lines except the first.
     lines: Vec<i32>,
 }
 
-impl Places {
+impl TextPositions {
     /// Returns the positions of a text without any parts yet.
     pub fn of(text: &str) -> Self {
         let lines = text.chars().zip(1..).filter(|(char, _)| *char == '\n').map(|(_, at)| at).collect();
@@ -143,15 +143,15 @@ impl Places {
     }
 
     /// Returns the position of a part.
-    pub fn place(&self, id: ExprId) -> Place {
+    pub fn position(&self, id: ExprId) -> TextPosition {
         self.at(self.offset(id))
     }
 
     /// Returns the position of an offset.
-    pub fn at(&self, offset: i32) -> Place {
+    pub fn at(&self, offset: i32) -> TextPosition {
         let before = self.lines.partition_point(|line| *line <= offset);
         let start = if before > 0 { self.lines[before - 1] } else { 0 };
-        Place { line: before as i32 + 1, column: offset - start }
+        TextPosition { line: before as i32 + 1, column: offset - start }
     }
 
     /// Returns the first unused number.

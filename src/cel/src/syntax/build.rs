@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Places, Select};
+use super::ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Select, TextPositions};
 use super::grammar::{Label, Role, Rule};
 use super::lexer::Tokens;
 use super::literal;
 use super::machine::Halt;
 use super::macros::{Expanded, Macros};
 use super::tree::{Child, NodeId, Tree};
-use crate::source::{Issues, Place};
+use crate::source::{Issues, TextPosition};
 use crate::syntax::Dialect;
 use crate::value::Value;
 use crate::value::escape::RESERVED;
@@ -20,7 +20,7 @@ pub(super) struct Builder<'t, 'a> {
     pub tokens: &'t Tokens<'a>,
     pub issues: &'t mut Issues,
     pub dialect: &'t Dialect,
-    pub places: Places,
+    pub positions: TextPositions,
     depth: u16,
 }
 
@@ -32,14 +32,14 @@ impl<'t, 'a> Builder<'t, 'a> {
         tokens: &'t Tokens<'a>,
         issues: &'t mut Issues,
         dialect: &'t Dialect,
-        places: Places,
+        positions: TextPositions,
     ) -> Self {
-        Self { tree, tokens, issues, dialect, places, depth: 0 }
+        Self { tree, tokens, issues, dialect, positions, depth: 0 }
     }
 
     pub fn run(mut self, root: Option<NodeId>) -> Result<Ast, Halt> {
         let root = self.build(root)?;
-        Ok(Ast { root, places: self.places })
+        Ok(Ast { root, positions: self.positions })
     }
 
     fn build(&mut self, node: Option<NodeId>) -> Built {
@@ -83,9 +83,9 @@ impl<'t, 'a> Builder<'t, 'a> {
 
     /// Returns the part for a missing expression, which the parser has already reported.
     fn nothing(&mut self) -> Expr {
-        let id = self.places.add(-1);
+        let id = self.positions.add(-1);
         if self.issues.is_empty() {
-            self.issues.report(Place::NONE, "unknown parse element encountered: <<nil>>");
+            self.issues.report(TextPosition::NONE, "unknown parse element encountered: <<nil>>");
         }
         Expr { id, kind: ExprKind::Unspecified }
     }
@@ -100,7 +100,7 @@ impl<'t, 'a> Builder<'t, 'a> {
 
     fn id_of(&mut self, child: Option<Child>) -> ExprId {
         let offset = child.map_or(-1, |child| self.offset(child));
-        self.places.add(offset)
+        self.positions.add(offset)
     }
 
     fn id_of_node(&mut self, node: NodeId) -> ExprId {
@@ -121,7 +121,7 @@ impl<'t, 'a> Builder<'t, 'a> {
 
     /// Reports an error. Returns the part that takes the place of the wrong expression.
     pub fn error(&mut self, id: ExprId, text: impl Into<String>) -> Expr {
-        self.issues.report(self.places.place(id), text);
+        self.issues.report(self.positions.position(id), text);
         Expr { id, kind: ExprKind::Unspecified }
     }
 

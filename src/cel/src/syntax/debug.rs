@@ -8,19 +8,19 @@ use crate::value::Value;
 /// Formats a tree. `adorn` returns the text after each part. After an entry of a map or a field of an object it gets
 /// `None`.
 pub fn debug_text(expr: &Expr, adorn: &dyn Fn(Option<&Expr>) -> String) -> String {
-    let mut writer = Writer { text: String::new(), indent: 0, at_start: true, adorn };
+    let mut writer = DebugWriter { text: String::new(), indent: 0, at_start: true, adorn };
     writer.expr(expr);
     writer.text
 }
 
-struct Writer<'a> {
+struct DebugWriter<'a> {
     text: String,
     indent: usize,
     at_start: bool,
     adorn: &'a dyn Fn(Option<&Expr>) -> String,
 }
 
-impl Writer<'_> {
+impl DebugWriter<'_> {
     fn put(&mut self, text: &str) {
         if std::mem::take(&mut self.at_start) {
             self.text.extend(std::iter::repeat_n("  ", self.indent));

@@ -1,7 +1,7 @@
 //! The grammar of CEL, in the form of upstream's CEL.g4. The messages of syntax errors depend on that form: which part
 //! of a rule is optional, repeated or one of several.
 
-use super::token::{Kind, Kinds};
+use super::token::{Kinds, TokenKind};
 
 /// The rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,21 +128,21 @@ pub enum Label {
 
 /// A part of a rule.
 #[derive(Debug)]
-pub enum Part {
+pub enum RulePart {
     /// A token.
-    Token(Kind, Role),
+    Token(TokenKind, Role),
     /// One of several tokens.
     OneOf(Kinds, Role),
     /// Another rule, with the precedence at which it begins.
     Rule(Rule, u8, Role),
     /// These parts, once or not at all.
-    Optional(&'static [Part]),
+    Optional(&'static [RulePart]),
     /// Any number of these; the decision says whether there is one more.
-    Star(&'static [Part], Decision),
+    Star(&'static [RulePart], Prediction),
     /// One or more of these.
-    Plus(&'static [Part], Decision),
+    Plus(&'static [RulePart], Prediction),
     /// One of these.
-    Choice(&'static [Alternative], Decision),
+    Choice(&'static [Alternative], Prediction),
     /// Any number of operators after the parts so far, which become their first operand.
     Operators(&'static [Operator]),
 }
@@ -153,7 +153,7 @@ pub struct Alternative {
     /// Its name.
     pub label: Label,
     /// Its parts.
-    pub parts: &'static [Part],
+    pub parts: &'static [RulePart],
 }
 
 /// An operator of a left-recursive rule.
@@ -164,12 +164,12 @@ pub struct Operator {
     /// It applies only while the rule's precedence is not above this.
     pub precedence: u8,
     /// Its parts after the first operand.
-    pub parts: &'static [Part],
+    pub parts: &'static [RulePart],
 }
 
 /// How the parser chooses between alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum Prediction {
     /// By the next token.
     Next,
     /// By the next two tokens: a comma may also end the list.
@@ -184,39 +184,39 @@ pub enum Decision {
     Literal,
 }
 
-use Kind::{Colon, Comma, Dot, Identifier, LeftBrace, LeftBracket, LeftParen, Minus, Not, Question};
-use Kind::{Quoted, RightBrace, RightBracket, RightParen};
-use Part::{Choice, OneOf, Operators, Optional, Plus, Star, Token};
+use RulePart::{Choice, OneOf, Operators, Optional, Plus, Star, Token};
+use TokenKind::{Colon, Comma, Dot, Identifier, LeftBrace, LeftBracket, LeftParen, Minus, Not, Question};
+use TokenKind::{Quoted, RightBrace, RightBracket, RightParen};
 
 const RELATIONS: Kinds = Kinds::of(&[
-    Kind::Less,
-    Kind::LessEquals,
-    Kind::GreaterEquals,
-    Kind::Greater,
-    Kind::Equals,
-    Kind::NotEquals,
-    Kind::In,
+    TokenKind::Less,
+    TokenKind::LessEquals,
+    TokenKind::GreaterEquals,
+    TokenKind::Greater,
+    TokenKind::Equals,
+    TokenKind::NotEquals,
+    TokenKind::In,
 ]);
-const PRODUCTS: Kinds = Kinds::of(&[Kind::Star, Kind::Slash, Kind::Percent]);
-const SUMS: Kinds = Kinds::of(&[Kind::Plus, Minus]);
+const PRODUCTS: Kinds = Kinds::of(&[TokenKind::Star, TokenKind::Slash, TokenKind::Percent]);
+const SUMS: Kinds = Kinds::of(&[TokenKind::Plus, Minus]);
 
-const fn rule(rule: Rule, role: Role) -> Part {
-    Part::Rule(rule, 0, role)
+const fn rule(rule: Rule, role: Role) -> RulePart {
+    RulePart::Rule(rule, 0, role)
 }
 
-const fn only(label: Label, parts: &'static [Part]) -> Alternative {
+const fn only(label: Label, parts: &'static [RulePart]) -> Alternative {
     Alternative { label, parts }
 }
 
-const OPTIONAL: Part = Optional(&[Token(Question, Role::Optional)]);
-const LEADING_DOT: Part = Optional(&[Token(Dot, Role::Dot)]);
-const TRAILING_COMMA: Part = Optional(&[Token(Comma, Role::Nothing)]);
-const ARGUMENTS: Part = Optional(&[rule(Rule::ExprList, Role::Parts)]);
-const MINUS_SIGN: Part = Optional(&[Token(Minus, Role::Sign)]);
+const OPTIONAL: RulePart = Optional(&[Token(Question, Role::Optional)]);
+const LEADING_DOT: RulePart = Optional(&[Token(Dot, Role::Dot)]);
+const TRAILING_COMMA: RulePart = Optional(&[Token(Comma, Role::Nothing)]);
+const ARGUMENTS: RulePart = Optional(&[rule(Rule::ExprList, Role::Parts)]);
+const MINUS_SIGN: RulePart = Optional(&[Token(Minus, Role::Sign)]);
 
 /// The parts of a rule.
-pub static GRAMMAR: [&[Part]; RULES] = [
-    &[rule(Rule::Expr, Role::First), Token(Kind::End, Role::Nothing)],
+pub static GRAMMAR: [&[RulePart]; RULES] = [
+    &[rule(Rule::Expr, Role::First), Token(TokenKind::End, Role::Nothing)],
     &[
         rule(Rule::Or, Role::First),
         Optional(&[
@@ -228,18 +228,18 @@ pub static GRAMMAR: [&[Part]; RULES] = [
     ],
     &[
         rule(Rule::And, Role::First),
-        Star(&[Token(Kind::Or, Role::Operator), rule(Rule::And, Role::Further)], Decision::Next),
+        Star(&[Token(TokenKind::Or, Role::Operator), rule(Rule::And, Role::Further)], Prediction::Next),
     ],
     &[
         rule(Rule::Relation, Role::First),
-        Star(&[Token(Kind::And, Role::Operator), rule(Rule::Relation, Role::Further)], Decision::Next),
+        Star(&[Token(TokenKind::And, Role::Operator), rule(Rule::Relation, Role::Further)], Prediction::Next),
     ],
     &[
         rule(Rule::Calc, Role::First),
         Operators(&[Operator {
             label: Label::Of(Rule::Relation),
             precedence: 1,
-            parts: &[OneOf(RELATIONS, Role::Operator), Part::Rule(Rule::Relation, 2, Role::Further)],
+            parts: &[OneOf(RELATIONS, Role::Operator), RulePart::Rule(Rule::Relation, 2, Role::Further)],
         }]),
     ],
     &[
@@ -248,12 +248,12 @@ pub static GRAMMAR: [&[Part]; RULES] = [
             Operator {
                 label: Label::Of(Rule::Calc),
                 precedence: 2,
-                parts: &[OneOf(PRODUCTS, Role::Operator), Part::Rule(Rule::Calc, 3, Role::Further)],
+                parts: &[OneOf(PRODUCTS, Role::Operator), RulePart::Rule(Rule::Calc, 3, Role::Further)],
             },
             Operator {
                 label: Label::Of(Rule::Calc),
                 precedence: 1,
-                parts: &[OneOf(SUMS, Role::Operator), Part::Rule(Rule::Calc, 2, Role::Further)],
+                parts: &[OneOf(SUMS, Role::Operator), RulePart::Rule(Rule::Calc, 2, Role::Further)],
             },
         ]),
     ],
@@ -262,14 +262,14 @@ pub static GRAMMAR: [&[Part]; RULES] = [
             only(Label::Pass, &[rule(Rule::Member, Role::First)]),
             only(
                 Label::LogicalNot,
-                &[Plus(&[Token(Not, Role::Operator)], Decision::Next), rule(Rule::Member, Role::First)],
+                &[Plus(&[Token(Not, Role::Operator)], Prediction::Next), rule(Rule::Member, Role::First)],
             ),
             only(
                 Label::Negate,
-                &[Plus(&[Token(Minus, Role::Operator)], Decision::Minus), rule(Rule::Member, Role::First)],
+                &[Plus(&[Token(Minus, Role::Operator)], Prediction::Minus), rule(Rule::Member, Role::First)],
             ),
         ],
-        Decision::Unary,
+        Prediction::Unary,
     )],
     &[
         rule(Rule::Primary, Role::First),
@@ -342,7 +342,7 @@ pub static GRAMMAR: [&[Part]; RULES] = [
                 &[
                     LEADING_DOT,
                     Token(Identifier, Role::Name),
-                    Star(&[Token(Dot, Role::Nothing), Token(Identifier, Role::Name)], Decision::Next),
+                    Star(&[Token(Dot, Role::Nothing), Token(Identifier, Role::Name)], Prediction::Next),
                     Token(LeftBrace, Role::Operator),
                     Optional(&[rule(Rule::FieldList, Role::Parts)]),
                     TRAILING_COMMA,
@@ -351,15 +351,15 @@ pub static GRAMMAR: [&[Part]; RULES] = [
             ),
             only(Label::Pass, &[rule(Rule::Literal, Role::First)]),
         ],
-        Decision::Primary,
+        Prediction::Primary,
     )],
     &[
         rule(Rule::Expr, Role::First),
-        Star(&[Token(Comma, Role::Nothing), rule(Rule::Expr, Role::First)], Decision::Next),
+        Star(&[Token(Comma, Role::Nothing), rule(Rule::Expr, Role::First)], Prediction::Next),
     ],
     &[
         rule(Rule::OptExpr, Role::First),
-        Star(&[Token(Comma, Role::Nothing), rule(Rule::OptExpr, Role::First)], Decision::Comma),
+        Star(&[Token(Comma, Role::Nothing), rule(Rule::OptExpr, Role::First)], Prediction::Comma),
     ],
     &[
         rule(Rule::OptField, Role::Name),
@@ -372,7 +372,7 @@ pub static GRAMMAR: [&[Part]; RULES] = [
                 Token(Colon, Role::Colon),
                 rule(Rule::Expr, Role::Value),
             ],
-            Decision::Comma,
+            Prediction::Comma,
         ),
     ],
     &[OPTIONAL, rule(Rule::EscapeIdent, Role::Name)],
@@ -387,7 +387,7 @@ pub static GRAMMAR: [&[Part]; RULES] = [
                 Token(Colon, Role::Colon),
                 rule(Rule::Expr, Role::Value),
             ],
-            Decision::Comma,
+            Prediction::Comma,
         ),
     ],
     &[Choice(
@@ -395,35 +395,35 @@ pub static GRAMMAR: [&[Part]; RULES] = [
             only(Label::SimpleName, &[Token(Identifier, Role::Name)]),
             only(Label::QuotedName, &[Token(Quoted, Role::Name)]),
         ],
-        Decision::Next,
+        Prediction::Next,
     )],
     &[OPTIONAL, rule(Rule::Expr, Role::First)],
     &[Choice(
         &[
-            only(Label::Int, &[MINUS_SIGN, Token(Kind::Int, Role::Name)]),
-            only(Label::Uint, &[Token(Kind::Uint, Role::Name)]),
-            only(Label::Double, &[MINUS_SIGN, Token(Kind::Float, Role::Name)]),
-            only(Label::String, &[Token(Kind::String, Role::Name)]),
-            only(Label::Bytes, &[Token(Kind::Bytes, Role::Name)]),
-            only(Label::True, &[Token(Kind::True, Role::Name)]),
-            only(Label::False, &[Token(Kind::False, Role::Name)]),
-            only(Label::Null, &[Token(Kind::Null, Role::Name)]),
+            only(Label::Int, &[MINUS_SIGN, Token(TokenKind::Int, Role::Name)]),
+            only(Label::Uint, &[Token(TokenKind::Uint, Role::Name)]),
+            only(Label::Double, &[MINUS_SIGN, Token(TokenKind::Float, Role::Name)]),
+            only(Label::String, &[Token(TokenKind::String, Role::Name)]),
+            only(Label::Bytes, &[Token(TokenKind::Bytes, Role::Name)]),
+            only(Label::True, &[Token(TokenKind::True, Role::Name)]),
+            only(Label::False, &[Token(TokenKind::False, Role::Name)]),
+            only(Label::Null, &[Token(TokenKind::Null, Role::Name)]),
         ],
-        Decision::Literal,
+        Prediction::Literal,
     )],
 ];
 
 /// The tokens with which a literal begins.
 pub const LITERAL_FIRST: Kinds = Kinds::of(&[
     Minus,
-    Kind::Int,
-    Kind::Uint,
-    Kind::Float,
-    Kind::String,
-    Kind::Bytes,
-    Kind::True,
-    Kind::False,
-    Kind::Null,
+    TokenKind::Int,
+    TokenKind::Uint,
+    TokenKind::Float,
+    TokenKind::String,
+    TokenKind::Bytes,
+    TokenKind::True,
+    TokenKind::False,
+    TokenKind::Null,
 ]);
 /// The tokens with which a primary, and so a member, begins.
 pub const PRIMARY_FIRST: Kinds = LITERAL_FIRST.and(Kinds::of(&[LeftBracket, LeftBrace, LeftParen, Dot, Identifier]));
@@ -445,13 +445,13 @@ impl Rule {
 }
 
 /// Returns the tokens with which parts can begin, and whether they may be empty.
-pub fn first(parts: &[Part]) -> (Kinds, bool) {
+pub fn first(parts: &[RulePart]) -> (Kinds, bool) {
     let mut kinds = Kinds::NONE;
     for part in parts {
         let (more, nullable) = match part {
             Token(kind, _) => (Kinds::of(&[*kind]), false),
             OneOf(set, _) => (*set, false),
-            Part::Rule(rule, ..) => (rule.first(), false),
+            RulePart::Rule(rule, ..) => (rule.first(), false),
             Optional(parts) | Star(parts, _) => (first(parts).0, true),
             Plus(parts, _) => (first(parts).0, false),
             Choice(alternatives, _) => {

@@ -1,7 +1,7 @@
 //! Splits text into tokens. Reports and skips characters that form no token.
 
-use super::token::{Kind, Token};
-use crate::source::{Issues, Place};
+use super::token::{Token, TokenKind};
+use crate::source::{Issues, TextPosition};
 
 /// The tokens of a text, including those that the parser skips.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Tokens<'a> {
 /// The result of matching a token.
 enum Match {
     /// A token up to this byte.
-    Token(Kind, usize),
+    Token(TokenKind, usize),
     /// No token: at this byte, which may be the end of the text, none fits any more.
     Fails(usize),
 }
@@ -33,12 +33,14 @@ pub fn read<'a>(text: &'a str, issues: &mut Issues) -> Tokens<'a> {
         let part = &text[at..end];
         match kind {
             Some(kind) => {
-                if kind != Kind::Hidden {
+                if kind != TokenKind::Hidden {
                     tokens.seen.push(tokens.all.len() as u32);
                 }
                 tokens.all.push(Token { kind, text: part, offset });
             }
-            None => issues.report(lines.place(offset), format!("Syntax error: token recognition error at: '{part}'")),
+            None => {
+                issues.report(lines.position(offset), format!("Syntax error: token recognition error at: '{part}'"))
+            }
         }
         at = end;
         for char in part.chars() {
@@ -49,7 +51,7 @@ pub fn read<'a>(text: &'a str, issues: &mut Issues) -> Tokens<'a> {
         }
     }
     tokens.seen.push(tokens.all.len() as u32);
-    tokens.all.push(Token { kind: Kind::End, text: "", offset: if text.is_empty() { -1 } else { offset } });
+    tokens.all.push(Token { kind: TokenKind::End, text: "", offset: if text.is_empty() { -1 } else { offset } });
     tokens
 }
 
@@ -59,8 +61,8 @@ struct Lines {
 }
 
 impl Lines {
-    fn place(&self, offset: i32) -> Place {
-        Place { line: self.line, column: offset - self.start }
+    fn position(&self, offset: i32) -> TextPosition {
+        TextPosition { line: self.line, column: offset - self.start }
     }
 }
 
@@ -70,33 +72,33 @@ fn longest(text: &[u8], at: usize) -> Match {
     let either = |second: u8, long, short| if next(1) == second { Match::Token(long, at + 2) } else { one(short) };
     let both = |second: u8, kind| if next(1) == second { Match::Token(kind, at + 2) } else { Match::Fails(at + 1) };
     match next(0) {
-        b'\t' | b' ' | b'\r' | b'\n' | 0x0c => Match::Token(Kind::Hidden, pass(text, at, is_space)),
-        b'=' => both(b'=', Kind::Equals),
-        b'&' => both(b'&', Kind::And),
-        b'|' => both(b'|', Kind::Or),
-        b'!' => either(b'=', Kind::NotEquals, Kind::Not),
-        b'<' => either(b'=', Kind::LessEquals, Kind::Less),
-        b'>' => either(b'=', Kind::GreaterEquals, Kind::Greater),
-        b'/' if next(1) == b'/' => Match::Token(Kind::Hidden, pass(text, at, |byte| byte != b'\n')),
-        b'/' => one(Kind::Slash),
-        b'[' => one(Kind::LeftBracket),
-        b']' => one(Kind::RightBracket),
-        b'{' => one(Kind::LeftBrace),
-        b'}' => one(Kind::RightBrace),
-        b'(' => one(Kind::LeftParen),
-        b')' => one(Kind::RightParen),
-        b',' => one(Kind::Comma),
-        b'-' => one(Kind::Minus),
-        b'?' => one(Kind::Question),
-        b':' => one(Kind::Colon),
-        b'+' => one(Kind::Plus),
-        b'*' => one(Kind::Star),
-        b'%' => one(Kind::Percent),
+        b'\t' | b' ' | b'\r' | b'\n' | 0x0c => Match::Token(TokenKind::Hidden, pass(text, at, is_space)),
+        b'=' => both(b'=', TokenKind::Equals),
+        b'&' => both(b'&', TokenKind::And),
+        b'|' => both(b'|', TokenKind::Or),
+        b'!' => either(b'=', TokenKind::NotEquals, TokenKind::Not),
+        b'<' => either(b'=', TokenKind::LessEquals, TokenKind::Less),
+        b'>' => either(b'=', TokenKind::GreaterEquals, TokenKind::Greater),
+        b'/' if next(1) == b'/' => Match::Token(TokenKind::Hidden, pass(text, at, |byte| byte != b'\n')),
+        b'/' => one(TokenKind::Slash),
+        b'[' => one(TokenKind::LeftBracket),
+        b']' => one(TokenKind::RightBracket),
+        b'{' => one(TokenKind::LeftBrace),
+        b'}' => one(TokenKind::RightBrace),
+        b'(' => one(TokenKind::LeftParen),
+        b')' => one(TokenKind::RightParen),
+        b',' => one(TokenKind::Comma),
+        b'-' => one(TokenKind::Minus),
+        b'?' => one(TokenKind::Question),
+        b':' => one(TokenKind::Colon),
+        b'+' => one(TokenKind::Plus),
+        b'*' => one(TokenKind::Star),
+        b'%' => one(TokenKind::Percent),
         b'.' if next(1).is_ascii_digit() => number(text, at),
-        b'.' => one(Kind::Dot),
+        b'.' => one(TokenKind::Dot),
         b'0'..=b'9' => number(text, at),
         b'"' | b'\'' => match string(text, at, false) {
-            Ok(end) => Match::Token(Kind::String, end),
+            Ok(end) => Match::Token(TokenKind::String, end),
             Err(end) => Match::Fails(end),
         },
         b'`' => quoted_name(text, at),
@@ -129,27 +131,31 @@ fn number(text: &[u8], at: usize) -> Match {
     if byte(at) == b'0' && byte(at + 1) == b'x' && byte(at + 2).is_ascii_hexdigit() {
         let end = pass(text, at + 2, |byte| byte.is_ascii_hexdigit());
         return if matches!(byte(end), b'u' | b'U') {
-            Match::Token(Kind::Uint, end + 1)
+            Match::Token(TokenKind::Uint, end + 1)
         } else {
-            Match::Token(Kind::Int, end)
+            Match::Token(TokenKind::Int, end)
         };
     }
     let whole = digits(text, at);
     if byte(whole) == b'.' && byte(whole + 1).is_ascii_digit() {
         let end = digits(text, whole + 1);
-        return Match::Token(Kind::Float, exponent(text, end).unwrap_or(end));
+        return Match::Token(TokenKind::Float, exponent(text, end).unwrap_or(end));
     }
     match exponent(text, whole) {
-        Some(end) => Match::Token(Kind::Float, end),
-        None if matches!(byte(whole), b'u' | b'U') => Match::Token(Kind::Uint, whole + 1),
-        None => Match::Token(Kind::Int, whole),
+        Some(end) => Match::Token(TokenKind::Float, end),
+        None if matches!(byte(whole), b'u' | b'U') => Match::Token(TokenKind::Uint, whole + 1),
+        None => Match::Token(TokenKind::Int, whole),
     }
 }
 
 fn quoted_name(text: &[u8], at: usize) -> Match {
     let takes = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/' | b' ');
     let end = pass(text, at + 1, takes);
-    if end > at + 1 && text.get(end) == Some(&b'`') { Match::Token(Kind::Quoted, end + 1) } else { Match::Fails(end) }
+    if end > at + 1 && text.get(end) == Some(&b'`') {
+        Match::Token(TokenKind::Quoted, end + 1)
+    } else {
+        Match::Fails(end)
+    }
 }
 
 /// Matches a word, or a string with a prefix.
@@ -157,7 +163,7 @@ fn word(text: &[u8], at: usize) -> Match {
     let is_quote = |at: usize| text.get(at).is_some_and(|byte| matches!(byte, b'"' | b'\''));
     let is_raw = |at: usize| text.get(at).is_some_and(|byte| matches!(byte, b'r' | b'R'));
     let is_bytes = matches!(text[at], b'b' | b'B');
-    let kind = if is_bytes { Kind::Bytes } else { Kind::String };
+    let kind = if is_bytes { TokenKind::Bytes } else { TokenKind::String };
     let prefix = at + usize::from(is_bytes);
     let quote = if is_raw(prefix) && is_quote(prefix + 1) { prefix + 1 } else { prefix };
     if quote > at
@@ -168,11 +174,11 @@ fn word(text: &[u8], at: usize) -> Match {
     }
     let end = pass(text, at, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let kind = match &text[at..end] {
-        b"in" => Kind::In,
-        b"true" => Kind::True,
-        b"false" => Kind::False,
-        b"null" => Kind::Null,
-        _ => Kind::Identifier,
+        b"in" => TokenKind::In,
+        b"true" => TokenKind::True,
+        b"false" => TokenKind::False,
+        b"null" => TokenKind::Null,
+        _ => TokenKind::Identifier,
     };
     Match::Token(kind, end)
 }

@@ -58,13 +58,13 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
             ("map", Some(range), arguments) if matches!(arguments.len(), 2 | 3) => self.map(range, arguments),
             ("filter", Some(range), arguments) if arguments.len() == 2 => self.filter(range, arguments),
             ("transformList", Some(range), arguments) if matches!(arguments.len(), 3 | 4) && two => {
-                self.transform(range, arguments, Target::List)
+                self.transform(range, arguments, TransformOutput::List)
             }
             ("transformMap", Some(range), arguments) if matches!(arguments.len(), 3 | 4) && two => {
-                self.transform(range, arguments, Target::Map)
+                self.transform(range, arguments, TransformOutput::Map)
             }
             ("transformMapEntry", Some(range), arguments) if matches!(arguments.len(), 3 | 4) && two => {
-                self.transform(range, arguments, Target::Entries)
+                self.transform(range, arguments, TransformOutput::Entries)
             }
             ("optMap" | "optFlatMap", Some(target), arguments) if arguments.len() == 2 && dialect.optional_syntax => {
                 self.optional(function, target, arguments)
@@ -86,8 +86,8 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
     }
 
     fn make(&mut self, kind: ExprKind) -> Expr {
-        let offset = self.builder.places.offset(self.call);
-        Expr { id: self.builder.places.add(offset), kind }
+        let offset = self.builder.positions.offset(self.call);
+        Expr { id: self.builder.positions.add(offset), kind }
     }
 
     fn literal(&mut self, value: Value<'static>) -> Expr {
@@ -243,24 +243,24 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         Ok(self.gather(range, variables, init, step, rest.pop()))
     }
 
-    fn transform(&mut self, range: Expr, arguments: Vec<Expr>, target: Target) -> Made {
+    fn transform(&mut self, range: Expr, arguments: Vec<Expr>, output: TransformOutput) -> Made {
         let (variables, mut rest) = self.variables(arguments, 2, "argument must be a simple name")?;
         let made = rest.pop();
         let [made] = fixed(made.into_iter().collect())?;
         let so_far = self.accumulator();
-        let step = match target {
-            Target::List => {
+        let step = match output {
+            TransformOutput::List => {
                 let item = self.list(vec![made]);
                 self.call("_+_", vec![so_far, item])
             }
-            Target::Map => {
+            TransformOutput::Map => {
                 let key = self.ident(&variables.first);
                 self.call("cel.@mapInsert", vec![so_far, key, made])
             }
-            Target::Entries => self.call("cel.@mapInsert", vec![so_far, made]),
+            TransformOutput::Entries => self.call("cel.@mapInsert", vec![so_far, made]),
         };
-        let init = match target {
-            Target::List => self.list(Vec::new()),
+        let init = match output {
+            TransformOutput::List => self.list(Vec::new()),
             _ => self.make(ExprKind::Map(Vec::new())),
         };
         Ok(self.gather(range, variables, init, step, rest.pop()))
@@ -314,7 +314,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
 
     /// Returns a copy of the expression with new numbers.
     fn copy(&mut self, expr: &Expr) -> Expr {
-        let id = self.builder.places.add(self.builder.places.offset(expr.id));
+        let id = self.builder.positions.add(self.builder.positions.offset(expr.id));
         let kind = match &expr.kind {
             ExprKind::Select(select) => ExprKind::Select(Box::new(Select {
                 operand: self.copy(&select.operand),
@@ -361,7 +361,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
     }
 
     fn copy_entry<K>(&mut self, entry: &Entry<K>, key: K) -> Entry<K> {
-        let id = self.builder.places.add(self.builder.places.offset(self.call));
+        let id = self.builder.positions.add(self.builder.positions.offset(self.call));
         Entry { id, key, value: self.copy(&entry.value), is_optional: entry.is_optional }
     }
 }
@@ -371,7 +371,7 @@ struct Variables {
     second: Option<Arc<str>>,
 }
 
-enum Target {
+enum TransformOutput {
     List,
     Map,
     Entries,

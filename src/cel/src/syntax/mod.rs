@@ -13,12 +13,12 @@ mod recover;
 mod token;
 mod tree;
 
-pub use ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Places, Select};
+pub use ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Loop, Select, TextPositions};
 pub use debug::debug_text;
 pub use macros::ACCUMULATOR;
 
 use crate::limits::{CHARACTERS_MAX, ParserBounds};
-use crate::source::{Issues, Place, Source};
+use crate::source::{Issues, Source, TextPosition};
 use build::Builder;
 use machine::{Halt, Machine};
 
@@ -50,19 +50,20 @@ pub fn parse(source: &Source<'_>, dialect: &Dialect, issues: &mut Issues) -> Opt
     let size = text.chars().count();
     if size > CHARACTERS_MAX {
         let text = format!("expression code point size exceeds limit: size: {size}, limit {CHARACTERS_MAX}");
-        issues.report(Place::NONE, text);
+        issues.report(TextPosition::NONE, text);
         return None;
     }
-    let places = Places::of(text);
+    let positions = TextPositions::of(text);
     let tokens = lexer::read(text, issues);
-    let find = |offset| places.at(offset);
+    let find = |offset| positions.at(offset);
     let parsed = Machine::new(&tokens, &find, issues, dialect.bounds).run();
-    let built = parsed.and_then(|(tree, root)| Builder::new(&tree, &tokens, issues, dialect, places.clone()).run(root));
+    let built =
+        parsed.and_then(|(tree, root)| Builder::new(&tree, &tokens, issues, dialect, positions.clone()).run(root));
     match built {
         Ok(ast) if issues.is_empty() => Some(ast),
         Ok(_) | Err(Halt::Reported) => None,
         Err(Halt::Because(text)) => {
-            issues.report(Place::NONE, text);
+            issues.report(TextPosition::NONE, text);
             None
         }
     }

@@ -1,45 +1,45 @@
 //! How the parser chooses between alternatives: the equivalent of ANTLR's prediction for this grammar.
 
-use super::grammar::{Alternative, Decision, Operator, PRIMARY_FIRST, Part, first};
-use super::machine::{Fault, Machine};
-use super::token::Kind;
+use super::grammar::{Alternative, Operator, PRIMARY_FIRST, Prediction, RulePart, first};
+use super::machine::{Machine, SyntaxFault};
+use super::token::TokenKind;
 
 impl Machine<'_, '_> {
     /// Returns whether a list continues.
-    pub(super) fn goes_again(&self, parts: &[Part], decision: Decision) -> bool {
+    pub(super) fn goes_again(&self, parts: &[RulePart], decision: Prediction) -> bool {
         let (begins, _) = first(parts);
         match decision {
             // After a comma that ends a list, no further item follows.
-            Decision::Comma => self.kind(0) == Kind::Comma && first(&parts[1..]).0.has(self.kind(1)),
+            Prediction::Comma => self.kind(0) == TokenKind::Comma && first(&parts[1..]).0.has(self.kind(1)),
             _ => begins.has(self.kind(0)),
         }
     }
 
     /// Returns whether one more `!` or `-` follows the first.
-    pub(super) fn repeats(&self, parts: &'static [Part], decision: Decision) -> Result<bool, Fault> {
+    pub(super) fn repeats(&self, parts: &'static [RulePart], decision: Prediction) -> Result<bool, SyntaxFault> {
         let is_first = self.phase == super::machine::Phase::Before;
         if is_first {
             return Ok(true);
         }
         match (decision, self.kind(0)) {
-            (Decision::Minus, Kind::Minus) => match self.kind(1) {
-                Kind::Int | Kind::Float => Ok(true),
+            (Prediction::Minus, TokenKind::Minus) => match self.kind(1) {
+                TokenKind::Int | TokenKind::Float => Ok(true),
                 next if PRIMARY_FIRST.has(next) => Ok(true),
                 _ => Err(self.no_alternative(self.at + 1)),
             },
-            (Decision::Minus, next) if !PRIMARY_FIRST.has(next) => Err(self.no_alternative(self.at)),
+            (Prediction::Minus, next) if !PRIMARY_FIRST.has(next) => Err(self.no_alternative(self.at)),
             (_, next) => Ok(first(parts).0.has(next)),
         }
     }
 
     /// Returns the index of the alternative that the tokens match.
-    pub(super) fn choose(&self, decision: Decision, among: &'static [Alternative]) -> Result<usize, Fault> {
+    pub(super) fn choose(&self, decision: Prediction, among: &'static [Alternative]) -> Result<usize, SyntaxFault> {
         match decision {
-            Decision::Unary => self.choose_unary(),
-            Decision::Primary => self.choose_primary(),
-            Decision::Literal if self.kind(0) == Kind::Minus => match self.kind(1) {
-                Kind::Int => Ok(0),
-                Kind::Float => Ok(2),
+            Prediction::Unary => self.choose_unary(),
+            Prediction::Primary => self.choose_primary(),
+            Prediction::Literal if self.kind(0) == TokenKind::Minus => match self.kind(1) {
+                TokenKind::Int => Ok(0),
+                TokenKind::Float => Ok(2),
                 _ => Err(self.no_alternative(self.at + 1)),
             },
             _ => {
@@ -51,12 +51,12 @@ impl Machine<'_, '_> {
     }
 
     /// Chooses the alternative of a unary expression. A minus before a number is its sign, not an operator.
-    fn choose_unary(&self) -> Result<usize, Fault> {
+    fn choose_unary(&self) -> Result<usize, SyntaxFault> {
         match (self.kind(0), self.kind(1)) {
-            (Kind::Not, _) => Ok(1),
-            (Kind::Minus, Kind::Int | Kind::Float) => Ok(0),
-            (Kind::Minus, next) if PRIMARY_FIRST.has(next) => Ok(2),
-            (Kind::Minus, _) => Err(self.no_alternative(self.at + 1)),
+            (TokenKind::Not, _) => Ok(1),
+            (TokenKind::Minus, TokenKind::Int | TokenKind::Float) => Ok(0),
+            (TokenKind::Minus, next) if PRIMARY_FIRST.has(next) => Ok(2),
+            (TokenKind::Minus, _) => Err(self.no_alternative(self.at + 1)),
             (next, _) if PRIMARY_FIRST.has(next) => Ok(0),
             _ => Err(self.no_alternative(self.at)),
         }
@@ -64,25 +64,25 @@ impl Machine<'_, '_> {
 
     /// Decides whether a name is a variable, a function, or the type of an object, for which a `{` follows the whole
     /// name.
-    fn choose_primary(&self) -> Result<usize, Fault> {
+    fn choose_primary(&self) -> Result<usize, SyntaxFault> {
         let mut ahead = 0;
         match self.kind(0) {
-            Kind::LeftParen => return Ok(2),
-            Kind::LeftBracket => return Ok(3),
-            Kind::LeftBrace => return Ok(4),
-            Kind::Dot if self.kind(1) == Kind::Identifier => ahead = 1,
-            Kind::Dot => return Err(self.no_alternative(self.at + 1)),
-            Kind::Identifier => {}
+            TokenKind::LeftParen => return Ok(2),
+            TokenKind::LeftBracket => return Ok(3),
+            TokenKind::LeftBrace => return Ok(4),
+            TokenKind::Dot if self.kind(1) == TokenKind::Identifier => ahead = 1,
+            TokenKind::Dot => return Err(self.no_alternative(self.at + 1)),
+            TokenKind::Identifier => {}
             next if super::grammar::LITERAL_FIRST.has(next) => return Ok(6),
             _ => return Err(self.no_alternative(self.at)),
         }
-        if self.kind(ahead + 1) == Kind::LeftParen {
+        if self.kind(ahead + 1) == TokenKind::LeftParen {
             return Ok(1);
         }
-        while self.kind(ahead + 1) == Kind::Dot && self.kind(ahead + 2) == Kind::Identifier {
+        while self.kind(ahead + 1) == TokenKind::Dot && self.kind(ahead + 2) == TokenKind::Identifier {
             ahead += 2;
         }
-        Ok(if self.kind(ahead + 1) == Kind::LeftBrace { 5 } else { 0 })
+        Ok(if self.kind(ahead + 1) == TokenKind::LeftBrace { 5 } else { 0 })
     }
 
     /// Returns the operator that follows the rule's parts so far. `None` if there is none.
@@ -90,16 +90,16 @@ impl Machine<'_, '_> {
         &self,
         operators: &'static [Operator],
         precedence: u8,
-    ) -> Result<Option<&'static Operator>, Fault> {
+    ) -> Result<Option<&'static Operator>, SyntaxFault> {
         let next = self.kind(0);
         let fits = |operator: &&Operator| operator.precedence >= precedence && first(operator.parts).0.has(next);
         let Some(found) = operators.iter().find(fits) else { return Ok(None) };
-        if next != Kind::Dot {
+        if next != TokenKind::Dot {
             return Ok(Some(found));
         }
         match (self.kind(1), self.kind(2)) {
-            (Kind::Identifier, Kind::LeftParen) => Ok(operators.get(1)),
-            (Kind::Identifier | Kind::Question | Kind::Quoted, _) => Ok(Some(found)),
+            (TokenKind::Identifier, TokenKind::LeftParen) => Ok(operators.get(1)),
+            (TokenKind::Identifier | TokenKind::Question | TokenKind::Quoted, _) => Ok(Some(found)),
             _ => Err(self.no_alternative(self.at + 1)),
         }
     }

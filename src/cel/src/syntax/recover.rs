@@ -1,8 +1,8 @@
 //! Recovery from syntax errors: the parser reports an error once, skips tokens that do not fit, and continues.
 
-use super::grammar::{Part, first};
-use super::machine::{Fault, Frame, Halt, Machine, Phase};
-use super::token::{Kind, Kinds};
+use super::grammar::{RulePart, first};
+use super::machine::{Frame, Halt, Machine, Phase, SyntaxFault};
+use super::token::{Kinds, TokenKind};
 use super::tree::Child;
 use crate::limits::SYNTAX_ERRORS_MAX;
 
@@ -12,7 +12,7 @@ impl Machine<'_, '_> {
         let top = self.levels.len() - 1;
         let level = &self.levels[top];
         match (self.phase, &level.parts[level.at..]) {
-            (Phase::Back, [Part::Plus(parts, _), ..]) => self.within(top, 1).with(first(parts).0),
+            (Phase::Back, [RulePart::Plus(parts, _), ..]) => self.within(top, 1).with(first(parts).0),
             _ => self.within(top, 0),
         }
     }
@@ -48,7 +48,7 @@ impl Machine<'_, '_> {
             ends = follow.ends;
             rule = self.rule_of(follow.rule);
         }
-        if ends { kinds.and(Kinds::of(&[Kind::End])) } else { kinds }
+        if ends { kinds.and(Kinds::of(&[TokenKind::End])) } else { kinds }
     }
 
     fn rule_of(&self, level: usize) -> usize {
@@ -71,40 +71,40 @@ impl Machine<'_, '_> {
         kinds
     }
 
-    fn mismatch(&self) -> Fault {
+    fn mismatch(&self) -> SyntaxFault {
         let text = format!("mismatched input {} expecting {}", self.display(), self.expected());
-        Fault { text, token: self.at }
+        SyntaxFault { text, token: self.at }
     }
 
     /// Returns the fault that no alternative fits the tokens from here to `last`.
-    pub(super) fn no_alternative(&self, last: usize) -> Fault {
+    pub(super) fn no_alternative(&self, last: usize) -> SyntaxFault {
         let all = &self.tokens.all;
         let seen = |at: usize| self.tokens.seen[at.min(self.tokens.seen.len() - 1)] as usize;
         let (from, to) = (seen(self.at), seen(last));
-        let text = if all[from].kind == Kind::End {
+        let text = if all[from].kind == TokenKind::End {
             "<EOF>".to_owned()
         } else {
             all[from..=to].iter().map(|token| token.text).collect()
         };
-        Fault { text: format!("no viable alternative at input {}", quoted(&text)), token: last }
+        SyntaxFault { text: format!("no viable alternative at input {}", quoted(&text)), token: last }
     }
 
     fn display(&self) -> String {
         let token = self.token(0);
-        quoted(if token.kind == Kind::End { "<EOF>" } else { token.text })
+        quoted(if token.kind == TokenKind::End { "<EOF>" } else { token.text })
     }
 
     /// Reports an error at a token.
     fn notify(&mut self, text: &str, token: usize) -> Result<(), Halt> {
         let seen = &self.tokens.seen;
         let offset = self.tokens.all[seen[token.min(seen.len() - 1)] as usize].offset;
-        let place = (self.places)(offset);
+        let position = (self.positions)(offset);
         if self.reported >= SYNTAX_ERRORS_MAX {
-            self.issues.report(place, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors"));
+            self.issues.report(position, format!("Syntax error: More than {SYNTAX_ERRORS_MAX} syntax errors"));
             return Err(Halt::Reported);
         }
         self.reported += 1;
-        self.issues.report(place, format!("Syntax error: {}", as_reserved(text)));
+        self.issues.report(position, format!("Syntax error: {}", as_reserved(text)));
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Machine<'_, '_> {
     }
 
     /// Ends the present rule because of a fault.
-    pub(super) fn fail(&mut self, fault: Fault) -> Result<(), Halt> {
+    pub(super) fn fail(&mut self, fault: SyntaxFault) -> Result<(), Halt> {
         if !self.recovering {
             self.recovering = true;
             self.notify(&fault.text, fault.token)?;
@@ -139,7 +139,7 @@ impl Machine<'_, '_> {
         self.last_error = Some(self.at);
         self.last_states.push(state);
         let set = self.recovery_set();
-        while self.kind(0) != Kind::End && !set.has(self.kind(0)) {
+        while self.kind(0) != TokenKind::End && !set.has(self.kind(0)) {
             self.pass_over(&mut passed)?;
         }
         self.leave();
@@ -168,7 +168,7 @@ impl Machine<'_, '_> {
     }
 
     /// Checks before a part with alternatives whether one of them fits. If none does, skips a superfluous token.
-    pub(super) fn sync(&mut self, part: &'static Part) -> Result<Result<(), Fault>, Halt> {
+    pub(super) fn sync(&mut self, part: &'static RulePart) -> Result<Result<(), SyntaxFault>, Halt> {
         if self.recovering || first(std::slice::from_ref(part)).0.has(self.kind(0)) {
             return Ok(Ok(()));
         }
@@ -179,7 +179,7 @@ impl Machine<'_, '_> {
         if self.phase == Phase::Back {
             self.unwanted()?;
             let until = self.expected().and(self.recovery_set());
-            while self.kind(0) != Kind::End && !until.has(self.kind(0)) {
+            while self.kind(0) != TokenKind::End && !until.has(self.kind(0)) {
                 self.consume();
             }
             return Ok(Ok(()));
@@ -202,7 +202,7 @@ impl Machine<'_, '_> {
     }
 
     /// Consumes a token of this kind. If it is missing and the token after it is present, continues without it.
-    pub(super) fn expect(&mut self, kind: Kind) -> Result<Result<Child, Fault>, Halt> {
+    pub(super) fn expect(&mut self, kind: TokenKind) -> Result<Result<Child, SyntaxFault>, Halt> {
         if self.kind(0) == kind {
             let child = Child::Token(self.at as u32);
             self.matched();

@@ -3,7 +3,7 @@
 /// The kinds of tokens, in the order in which messages list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum TokenKind {
     /// The end of the text.
     End,
     /// `==`
@@ -81,51 +81,51 @@ pub enum Kind {
 }
 
 /// All kinds, by their numbers.
-const KINDS: [(Kind, &str); 37] = [
-    (Kind::End, "<EOF>"),
-    (Kind::Equals, "'=='"),
-    (Kind::NotEquals, "'!='"),
-    (Kind::In, "'in'"),
-    (Kind::Less, "'<'"),
-    (Kind::LessEquals, "'<='"),
-    (Kind::GreaterEquals, "'>='"),
-    (Kind::Greater, "'>'"),
-    (Kind::And, "'&&'"),
-    (Kind::Or, "'||'"),
-    (Kind::LeftBracket, "'['"),
-    (Kind::RightBracket, "']'"),
-    (Kind::LeftBrace, "'{'"),
-    (Kind::RightBrace, "'}'"),
-    (Kind::LeftParen, "'('"),
-    (Kind::RightParen, "')'"),
-    (Kind::Dot, "'.'"),
-    (Kind::Comma, "','"),
-    (Kind::Minus, "'-'"),
-    (Kind::Not, "'!'"),
-    (Kind::Question, "'?'"),
-    (Kind::Colon, "':'"),
-    (Kind::Plus, "'+'"),
-    (Kind::Star, "'*'"),
-    (Kind::Slash, "'/'"),
-    (Kind::Percent, "'%'"),
-    (Kind::True, "'true'"),
-    (Kind::False, "'false'"),
-    (Kind::Null, "'null'"),
-    (Kind::Hidden, "WHITESPACE"),
-    (Kind::Float, "NUM_FLOAT"),
-    (Kind::Int, "NUM_INT"),
-    (Kind::Uint, "NUM_UINT"),
-    (Kind::String, "STRING"),
-    (Kind::Bytes, "BYTES"),
-    (Kind::Identifier, "IDENTIFIER"),
-    (Kind::Quoted, "ESC_IDENTIFIER"),
+const KINDS: [(TokenKind, &str); 37] = [
+    (TokenKind::End, "<EOF>"),
+    (TokenKind::Equals, "'=='"),
+    (TokenKind::NotEquals, "'!='"),
+    (TokenKind::In, "'in'"),
+    (TokenKind::Less, "'<'"),
+    (TokenKind::LessEquals, "'<='"),
+    (TokenKind::GreaterEquals, "'>='"),
+    (TokenKind::Greater, "'>'"),
+    (TokenKind::And, "'&&'"),
+    (TokenKind::Or, "'||'"),
+    (TokenKind::LeftBracket, "'['"),
+    (TokenKind::RightBracket, "']'"),
+    (TokenKind::LeftBrace, "'{'"),
+    (TokenKind::RightBrace, "'}'"),
+    (TokenKind::LeftParen, "'('"),
+    (TokenKind::RightParen, "')'"),
+    (TokenKind::Dot, "'.'"),
+    (TokenKind::Comma, "','"),
+    (TokenKind::Minus, "'-'"),
+    (TokenKind::Not, "'!'"),
+    (TokenKind::Question, "'?'"),
+    (TokenKind::Colon, "':'"),
+    (TokenKind::Plus, "'+'"),
+    (TokenKind::Star, "'*'"),
+    (TokenKind::Slash, "'/'"),
+    (TokenKind::Percent, "'%'"),
+    (TokenKind::True, "'true'"),
+    (TokenKind::False, "'false'"),
+    (TokenKind::Null, "'null'"),
+    (TokenKind::Hidden, "WHITESPACE"),
+    (TokenKind::Float, "NUM_FLOAT"),
+    (TokenKind::Int, "NUM_INT"),
+    (TokenKind::Uint, "NUM_UINT"),
+    (TokenKind::String, "STRING"),
+    (TokenKind::Bytes, "BYTES"),
+    (TokenKind::Identifier, "IDENTIFIER"),
+    (TokenKind::Quoted, "ESC_IDENTIFIER"),
 ];
 
 /// A token.
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'a> {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// Its text.
     pub text: &'a str,
     /// Its offset in characters; -1 for the end of an empty text.
@@ -141,7 +141,7 @@ impl Kinds {
     pub const NONE: Self = Self(0);
 
     /// Returns the set of these kinds.
-    pub const fn of(kinds: &[Kind]) -> Self {
+    pub const fn of(kinds: &[TokenKind]) -> Self {
         let (mut bits, mut at) = (0, 0);
         while at < kinds.len() {
             bits |= 1 << kinds[at] as u8;
@@ -156,12 +156,12 @@ impl Kinds {
     }
 
     /// Returns whether the kind is one of them.
-    pub const fn has(self, kind: Kind) -> bool {
+    pub const fn has(self, kind: TokenKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
     /// Returns the first kind in the set. `None` if the set is empty.
-    pub fn first(self) -> Option<Kind> {
+    pub fn first(self) -> Option<TokenKind> {
         KINDS.iter().map(|(kind, _)| *kind).find(|kind| self.has(*kind))
     }
 }

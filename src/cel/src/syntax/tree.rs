@@ -11,12 +11,12 @@ const NONE: u32 = u32::MAX;
 /// The tree of a text.
 #[derive(Debug, Default)]
 pub struct Tree {
-    nodes: Vec<Node>,
-    links: Vec<Link>,
+    nodes: Vec<TreeNode>,
+    links: Vec<TreeLink>,
 }
 
 #[derive(Debug)]
-struct Node {
+struct TreeNode {
     label: Label,
     /// The first visible token in it.
     start: u32,
@@ -25,7 +25,7 @@ struct Node {
 }
 
 #[derive(Debug)]
-struct Link {
+struct TreeLink {
     role: Role,
     child: Child,
     next: u32,
@@ -37,7 +37,7 @@ pub enum Child {
     /// A visible token.
     Token(u32),
     /// A missing token; the parser continued as if it were present.
-    Missing(super::token::Kind, u32),
+    Missing(super::token::TokenKind, u32),
     /// A node.
     Node(NodeId),
 }
@@ -45,14 +45,14 @@ pub enum Child {
 impl Tree {
     /// Adds a node without parts.
     pub fn add(&mut self, label: Label, start: u32) -> NodeId {
-        self.nodes.push(Node { label, start, first: NONE, last: NONE });
+        self.nodes.push(TreeNode { label, start, first: NONE, last: NONE });
         (self.nodes.len() - 1) as NodeId
     }
 
     /// Adds a part to a node.
     pub fn link(&mut self, node: NodeId, role: Role, child: Child) {
         let at = self.links.len() as u32;
-        self.links.push(Link { role, child, next: NONE });
+        self.links.push(TreeLink { role, child, next: NONE });
         let node = &mut self.nodes[node as usize];
         if node.first == NONE {
             node.first = at;

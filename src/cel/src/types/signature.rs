@@ -22,7 +22,7 @@ pub type Parameters = Vec<std::sync::Arc<str>>;
 impl Signature {
     /// Parses `[RECEIVER.](ARGUMENT, ...): RESULT`. `None` if it is malformed, which is an error in a table.
     pub fn read(text: &str) -> Option<Self> {
-        let mut reader = Reader { rest: text };
+        let mut reader = SignatureReader { rest: text };
         let mut arguments = Vec::new();
         let is_member = !reader.rest.starts_with('(');
         if is_member {
@@ -54,11 +54,11 @@ fn collect(of: &Type, names: &mut Parameters) {
     }
 }
 
-struct Reader<'a> {
+struct SignatureReader<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl SignatureReader<'_> {
     fn eat(&mut self, text: &str) -> Option<()> {
         self.rest = self.rest.strip_prefix(text)?;
         Some(())

@@ -54,7 +54,7 @@ fn unit_nanos(unit: &str) -> Option<i64> {
 
 /// Parses a day: `2024-02-29`.
 pub fn date(text: &str) -> Outcome<Value<'static>> {
-    let mut reader = Reader::new(text, "2006-01-02");
+    let mut reader = LayoutReader::new(text, "2006-01-02");
     let read = reader.date().and_then(|days| reader.end().map(|()| days));
     let days = read.map_err(|why| Error::new(format!("Invalid date formatted string {text}: {why}")))?;
     Ok(Value::Timestamp(Timestamp::new(days * 86_400, 0)))
@@ -71,7 +71,7 @@ pub fn date_time(text: &str) -> Outcome<Value<'static>> {
 }
 
 fn with_zone(text: &str) -> Result<Timestamp, String> {
-    let mut reader = Reader::new(text, "2006-01-02T15:04:05Z07:00");
+    let mut reader = LayoutReader::new(text, "2006-01-02T15:04:05Z07:00");
     let (seconds, nanos) = reader.date_and_clock()?;
     let offset = reader.zone()?;
     reader.end()?;
@@ -79,20 +79,20 @@ fn with_zone(text: &str) -> Result<Timestamp, String> {
 }
 
 fn without_zone(text: &str) -> Result<Timestamp, String> {
-    let mut reader = Reader::new(text, "2006-01-02T15:04:05");
+    let mut reader = LayoutReader::new(text, "2006-01-02T15:04:05");
     let (seconds, nanos) = reader.date_and_clock()?;
     reader.end()?;
     Ok(Timestamp::new(seconds, nanos))
 }
 
 /// Parses a time part by part. Reports the first part that does not fit, as Go does.
-struct Reader<'t> {
+struct LayoutReader<'t> {
     text: &'t str,
     layout: &'static str,
     rest: &'t str,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> LayoutReader<'t> {
     fn new(text: &'t str, layout: &'static str) -> Self {
         Self { text, layout, rest: text }
     }

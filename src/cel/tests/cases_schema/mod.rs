@@ -5,7 +5,7 @@ use flotilla_cel::schema::definition::Judgement;
 use flotilla_cel::schema::field_path::normalize;
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Found, ValidatedObject, Validator, Violation, definition};
+use flotilla_cel::schema::{Findings, ValidatedObject, Validator, Violation, definition};
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{Float, Value as Tree};
 use serde_json::Value as Json;
@@ -55,7 +55,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, wanted: &T, found: &T) -> Re
     if wanted == found { Ok(()) } else { Err(format!("{what} is {found:?}, wanted {wanted:?}")) }
 }
 
-fn compare(what: &str, answer: &Json, found: &Found) -> Result<(), String> {
+fn compare(what: &str, answer: &Json, found: &Findings) -> Result<(), String> {
     same(&format!("{what} errors"), &wanted(&answer["errors"]), &texts(&found.errors))?;
     same(&format!("{what} warnings"), &wanted(&answer["warnings"]), &texts(&found.warnings))?;
     let remaining = answer["remaining"].as_str().unwrap_or_default();
@@ -104,7 +104,7 @@ pub fn check(case: &Json) -> Result<(), String> {
     let Some(validate) = answer.get("validate") else { return Ok(()) };
     let (object, old) = (tree(&case["object"]), case.get("old").map(tree));
     let budget = i64::try_from(OBJECT_COST).unwrap();
-    let nothing = || Found::within(budget);
+    let nothing = || Findings::within(budget);
     let validator = Validator::new(&schema);
     let structural = Structural::of(&tree(&case["schema"]));
     let subject = ValidatedObject { schema: &structural, new: &object, old: old.as_ref(), at: "" };

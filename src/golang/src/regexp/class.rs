@@ -8,14 +8,14 @@ use super::unicode::{self, Table};
 /// A character class: the code points that it contains, or does not contain.
 #[derive(Debug)]
 pub struct Class {
-    pub items: Vec<Item>,
+    pub items: Vec<ClassItem>,
     pub is_negated: bool,
     pub fold: bool,
 }
 
 /// A part of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Item {
+pub enum ClassItem {
     /// From one code point to another.
     Range(u32, u32),
     /// Ranges of ASCII, or all code points but these.
@@ -49,7 +49,7 @@ const NAMED: [(&str, &[(u8, u8)]); 14] = [
 
 impl Class {
     /// Returns a class of one item.
-    pub fn of(item: Item, fold: bool) -> Self {
+    pub fn of(item: ClassItem, fold: bool) -> Self {
         Self { items: vec![item], is_negated: false, fold }
     }
 }
@@ -75,17 +75,17 @@ pub fn parse(from: &str, fold: bool) -> Result<(Class, &str), Error> {
 }
 
 /// Reads `[:name:]`.
-fn named(from: &str) -> Result<Option<(Item, &str)>, Error> {
+fn named(from: &str) -> Result<Option<(ClassItem, &str)>, Error> {
     let Some((name, rest)) = from.strip_prefix("[:").and_then(|inner| inner.split_once(":]")) else { return Ok(None) };
     let (plain, is_negated) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
     match NAMED.iter().find(|(known, _)| *known == plain) {
-        Some((_, ranges)) => Ok(Some((Item::Ascii { ranges, is_negated }, rest))),
+        Some((_, ranges)) => Ok(Some((ClassItem::Ascii { ranges, is_negated }, rest))),
         None => Err(Error::new(Fault::ClassRange, taken(from, rest))),
     }
 }
 
 /// Parses a class that begins with a `\`, inside brackets or outside; `None` for other text.
-pub fn escaped(from: &str) -> Result<Option<(Item, &str)>, Error> {
+pub fn escaped(from: &str) -> Result<Option<(ClassItem, &str)>, Error> {
     let Some(rest) = from.strip_prefix('\\') else { return Ok(None) };
     let (ranges, is_negated) = match rest.as_bytes().first() {
         Some(b'd') => (DIGIT, false),
@@ -97,11 +97,11 @@ pub fn escaped(from: &str) -> Result<Option<(Item, &str)>, Error> {
         Some(b'p' | b'P') => return unicode_class(from).map(Some),
         _ => return Ok(None),
     };
-    Ok(Some((Item::Ascii { ranges, is_negated }, &rest[1..])))
+    Ok(Some((ClassItem::Ascii { ranges, is_negated }, &rest[1..])))
 }
 
 /// Reads `\pN`, `\p{Name}` or `\p{^Name}`, with `\P` for the opposite.
-fn unicode_class(from: &str) -> Result<(Item, &str), Error> {
+fn unicode_class(from: &str) -> Result<(ClassItem, &str), Error> {
     let after = &from[2..];
     let (name, rest) = match after.strip_prefix('{') {
         Some(inner) => inner.split_once('}').ok_or_else(|| Error::new(Fault::ClassRange, from))?,
@@ -109,19 +109,19 @@ fn unicode_class(from: &str) -> Result<(Item, &str), Error> {
     };
     let (name, is_turned) = name.strip_prefix('^').map_or((name, false), |name| (name, true));
     let table = unicode::table(name).ok_or_else(|| Error::new(Fault::ClassRange, taken(from, rest)))?;
-    Ok((Item::Unicode { table, is_negated: is_turned != from.starts_with("\\P") }, rest))
+    Ok((ClassItem::Unicode { table, is_negated: is_turned != from.starts_with("\\P") }, rest))
 }
 
 /// Parses a code point or a range of them.
-fn range<'p>(from: &'p str, class: &str) -> Result<(Item, &'p str), Error> {
+fn range<'p>(from: &'p str, class: &str) -> Result<(ClassItem, &'p str), Error> {
     let (low, rest) = sign(from, class)?;
     let to = rest.strip_prefix('-').filter(|after| !after.is_empty() && !after.starts_with(']'));
-    let Some(to) = to else { return Ok((Item::Range(low, low), rest)) };
+    let Some(to) = to else { return Ok((ClassItem::Range(low, low), rest)) };
     let (high, rest) = sign(to, class)?;
     if high < low {
         return Err(Error::new(Fault::ClassRange, taken(from, rest)));
     }
-    Ok((Item::Range(low, high), rest))
+    Ok((ClassItem::Range(low, high), rest))
 }
 
 fn sign<'p>(from: &'p str, class: &str) -> Result<(u32, &'p str), Error> {

@@ -4,7 +4,7 @@ use super::class;
 use super::error::{Error, Fault};
 use super::escape;
 use super::group::{self, Opening};
-use super::tree::{Assertion, Kind, Node, Sign};
+use super::tree::{Assertion, PatternKind, PatternNode, Sign};
 use crate::limits::{HEIGHT_MAX, INSTRUCTIONS_MAX, REPEAT_MAX};
 
 /// The flags that apply at a position of a pattern.
@@ -21,15 +21,15 @@ pub struct Flags {
 }
 
 /// A group that is open: the whole pattern is the outermost.
-struct Group {
+struct OpenGroup {
     is_numbered: bool,
     /// The flags that apply again after it.
     flags: Flags,
-    choices: Vec<Node>,
-    sequence: Vec<Node>,
+    choices: Vec<PatternNode>,
+    sequence: Vec<PatternNode>,
 }
 
-impl Group {
+impl OpenGroup {
     fn new(is_numbered: bool, flags: Flags) -> Self {
         Self { is_numbered, flags, choices: Vec::new(), sequence: Vec::new() }
     }
@@ -38,13 +38,13 @@ impl Group {
 struct Parser<'p> {
     pattern: &'p str,
     flags: Flags,
-    outer: Vec<Group>,
-    group: Group,
+    outer: Vec<OpenGroup>,
+    group: OpenGroup,
 }
 
 /// Reads a pattern.
-pub fn parse(pattern: &str) -> Result<Node, Error> {
-    let (flags, group) = (Flags::default(), Group::new(false, Flags::default()));
+pub fn parse(pattern: &str) -> Result<PatternNode, Error> {
+    let (flags, group) = (Flags::default(), OpenGroup::new(false, Flags::default()));
     let mut parser = Parser { pattern, flags, outer: Vec::new(), group };
     let mut rest = pattern;
     let mut repeated = "";
@@ -76,10 +76,14 @@ impl<'p> Parser<'p> {
             ')' => self.end_group()?,
             '^' => self.look(if self.flags.lines { Assertion::LineStart } else { Assertion::TextStart })?,
             '$' => self.look(if self.flags.lines { Assertion::LineEnd } else { Assertion::TextEnd })?,
-            '.' => self.push(Node::leaf(if self.flags.dot_all { Kind::Any } else { Kind::AnyButLineFeed }))?,
+            '.' => self.push(PatternNode::leaf(if self.flags.dot_all {
+                PatternKind::Any
+            } else {
+                PatternKind::AnyButLineFeed
+            }))?,
             '[' => {
                 let (class, after) = class::parse(rest, self.flags.fold)?;
-                self.push(Node::leaf(Kind::Class(class)))?;
+                self.push(PatternNode::leaf(PatternKind::Class(class)))?;
                 return Ok((after, false));
             }
             '*' => return Ok((self.repeat(Sign::Star, rest, after, repeated)?, true)),
@@ -99,15 +103,15 @@ impl<'p> Parser<'p> {
     }
 
     fn look(&mut self, look: Assertion) -> Result<(), Error> {
-        self.push(Node::leaf(Kind::Assertion(look)))
+        self.push(PatternNode::leaf(PatternKind::Assertion(look)))
     }
 
     fn literal(&mut self, sign: u32) -> Result<(), Error> {
-        self.push(Node::literal(sign, self.flags.fold))
+        self.push(PatternNode::literal(sign, self.flags.fold))
     }
 
     /// Appends a part. Joins the two parts before it if both are literals: a repetition can no longer follow them.
-    fn push(&mut self, node: Node) -> Result<(), Error> {
+    fn push(&mut self, node: PatternNode) -> Result<(), Error> {
         self.join_literals();
         let node = self.bounded(node)?;
         self.group.sequence.push(node);
@@ -117,7 +121,7 @@ impl<'p> Parser<'p> {
     /// Joins the last two parts if both are literals.
     fn join_literals(&mut self) {
         let [.., before, last] = &mut self.group.sequence[..] else { return };
-        if let (Kind::Literal { signs, fold }, Kind::Literal { signs: more, fold: same }) =
+        if let (PatternKind::Literal { signs, fold }, PatternKind::Literal { signs: more, fold: same }) =
             (&mut before.kind, &last.kind)
             && fold == same
         {
@@ -127,7 +131,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    fn bounded(&self, node: Node) -> Result<Node, Error> {
+    fn bounded(&self, node: PatternNode) -> Result<PatternNode, Error> {
         if node.instructions > INSTRUCTIONS_MAX {
             return Err(Error::new(Fault::Large, self.pattern));
         }
@@ -145,7 +149,7 @@ impl<'p> Parser<'p> {
         let Some(part) = self.group.sequence.pop() else {
             return Err(Error::new(Fault::RepeatOfNothing, taken(before, after)));
         };
-        let node = self.bounded(Node::repeat(part, sign, self.flags.lazy != turned))?;
+        let node = self.bounded(PatternNode::repeat(part, sign, self.flags.lazy != turned))?;
         let is_many = matches!(sign, Sign::Count { least, most } if most.unwrap_or(least).max(least) >= 2);
         if is_many && !node.repeats_within(REPEAT_MAX) {
             return Err(Error::new(Fault::RepeatCount, taken(before, after)));
@@ -164,7 +168,7 @@ impl<'p> Parser<'p> {
             Opening::Plain(_) => false,
             Opening::Numbered => true,
         };
-        let group = Group::new(is_numbered, self.flags);
+        let group = OpenGroup::new(is_numbered, self.flags);
         self.outer.push(std::mem::replace(&mut self.group, group));
         if let Opening::Plain(flags) = opening {
             self.flags = flags;
@@ -172,18 +176,18 @@ impl<'p> Parser<'p> {
         Ok(after)
     }
 
-    fn close_sequence(&mut self) -> Result<Node, Error> {
+    fn close_sequence(&mut self) -> Result<PatternNode, Error> {
         self.join_literals();
         let parts = std::mem::take(&mut self.group.sequence);
-        self.bounded(Node::sequence(parts))
+        self.bounded(PatternNode::sequence(parts))
     }
 
     /// Closes the open group; returns its content.
-    fn close_group(&mut self) -> Result<Node, Error> {
+    fn close_group(&mut self) -> Result<PatternNode, Error> {
         let last = self.close_sequence()?;
         let mut choices = std::mem::take(&mut self.group.choices);
         choices.push(last);
-        self.bounded(Node::choice(choices))
+        self.bounded(PatternNode::choice(choices))
     }
 
     fn end_group(&mut self) -> Result<(), Error> {
@@ -193,7 +197,7 @@ impl<'p> Parser<'p> {
         };
         let group = std::mem::replace(&mut self.group, outer);
         self.flags = group.flags;
-        self.push(if group.is_numbered { Node::capture(node) } else { node })
+        self.push(if group.is_numbered { PatternNode::capture(node) } else { node })
     }
 
     /// Parses the construct after a `\`.
@@ -217,7 +221,7 @@ impl<'p> Parser<'p> {
             return Ok(&rest[2..]);
         }
         if let Some((item, after)) = class::escaped(rest)? {
-            self.push(Node::leaf(Kind::Class(class::Class::of(item, self.flags.fold))))?;
+            self.push(PatternNode::leaf(PatternKind::Class(class::Class::of(item, self.flags.fold))))?;
             return Ok(after);
         }
         let (sign, after) = escape::parse(rest)?;

@@ -4,8 +4,8 @@ use super::class::Class;
 
 /// A part of a pattern.
 #[derive(Debug)]
-pub struct Node {
-    pub kind: Kind,
+pub struct PatternNode {
+    pub kind: PatternKind,
     /// Number of levels, this one included.
     pub height: u32,
     /// Instructions that Go would compile it to.
@@ -14,7 +14,7 @@ pub struct Node {
 
 /// The kind of a part of a pattern.
 #[derive(Debug)]
-pub enum Kind {
+pub enum PatternKind {
     /// The empty pattern, which matches everywhere.
     Empty,
     /// Code points one after another.
@@ -28,13 +28,13 @@ pub enum Kind {
     /// A condition on the position.
     Assertion(Assertion),
     /// A numbered group.
-    Capture(Box<Node>),
+    Capture(Box<PatternNode>),
     /// A repetition.
     Repeat(Repeat),
     /// Parts one after another.
-    Sequence(Vec<Node>),
+    Sequence(Vec<PatternNode>),
     /// One part of several.
-    Choice(Vec<Node>),
+    Choice(Vec<PatternNode>),
 }
 
 /// A condition on the position in the text.
@@ -51,7 +51,7 @@ pub enum Assertion {
 /// How often a part is repeated.
 #[derive(Debug)]
 pub struct Repeat {
-    pub part: Box<Node>,
+    pub part: Box<PatternNode>,
     pub sign: Sign,
     pub lazy: bool,
 }
@@ -65,21 +65,21 @@ pub enum Sign {
     Count { least: u32, most: Option<u32> },
 }
 
-impl Node {
+impl PatternNode {
     /// Returns a part without parts of its own.
-    pub fn leaf(kind: Kind) -> Self {
+    pub fn leaf(kind: PatternKind) -> Self {
         Self { kind, height: 1, instructions: 1 }
     }
 
     /// Returns a code point.
     pub fn literal(sign: u32, fold: bool) -> Self {
-        Self::leaf(Kind::Literal { signs: vec![sign], fold })
+        Self::leaf(PatternKind::Literal { signs: vec![sign], fold })
     }
 
     /// Returns a numbered group around a part.
     pub fn capture(part: Self) -> Self {
         let (height, instructions) = (part.height + 1, part.instructions.saturating_add(2));
-        Self { kind: Kind::Capture(Box::new(part)), height, instructions }
+        Self { kind: PatternKind::Capture(Box::new(part)), height, instructions }
     }
 
     /// Returns a part repeated.
@@ -95,7 +95,7 @@ impl Node {
         };
         let height = part.height + 1;
         Self {
-            kind: Kind::Repeat(Repeat { part: Box::new(part), sign, lazy }),
+            kind: PatternKind::Repeat(Repeat { part: Box::new(part), sign, lazy }),
             height,
             instructions: instructions.max(1),
         }
@@ -103,8 +103,8 @@ impl Node {
 
     /// Returns the sequence of parts. A sequence among them is replaced by its parts.
     pub fn sequence(parts: Vec<Self>) -> Self {
-        Self::joined(parts, Kind::Sequence, |kind| match kind {
-            Kind::Sequence(parts) => Ok(parts),
+        Self::joined(parts, PatternKind::Sequence, |kind| match kind {
+            PatternKind::Sequence(parts) => Ok(parts),
             other => Err(other),
         })
     }
@@ -112,11 +112,11 @@ impl Node {
     /// Returns the choice between parts. A choice among them is replaced by its parts.
     pub fn choice(parts: Vec<Self>) -> Self {
         let is_class = parts.len() > 1 && parts.iter().all(Self::is_one_sign);
-        let mut choice = Self::joined(parts, Kind::Choice, |kind| match kind {
-            Kind::Choice(parts) => Ok(parts),
+        let mut choice = Self::joined(parts, PatternKind::Choice, |kind| match kind {
+            PatternKind::Choice(parts) => Ok(parts),
             other => Err(other),
         });
-        if let (Kind::Choice(parts), false) = (&choice.kind, is_class) {
+        if let (PatternKind::Choice(parts), false) = (&choice.kind, is_class) {
             choice.instructions = choice.instructions.saturating_add(parts.len() as u64 - 1);
         }
         if is_class {
@@ -128,11 +128,11 @@ impl Node {
 
     fn joined(
         mut parts: Vec<Self>,
-        join: impl FnOnce(Vec<Self>) -> Kind,
-        parts_of: impl Fn(Kind) -> Result<Vec<Self>, Kind>,
+        join: impl FnOnce(Vec<Self>) -> PatternKind,
+        parts_of: impl Fn(PatternKind) -> Result<Vec<Self>, PatternKind>,
     ) -> Self {
         if parts.len() < 2 {
-            return parts.pop().unwrap_or_else(|| Self::leaf(Kind::Empty));
+            return parts.pop().unwrap_or_else(|| Self::leaf(PatternKind::Empty));
         }
         let mut all = Vec::with_capacity(parts.len());
         for Self { kind, height, instructions } in parts {
@@ -148,24 +148,24 @@ impl Node {
 
     fn is_one_sign(&self) -> bool {
         match &self.kind {
-            Kind::Literal { signs, .. } => signs.len() == 1,
-            Kind::Choice(_) => self.height == 1,
-            kind => matches!(kind, Kind::Class(_) | Kind::Any | Kind::AnyButLineFeed),
+            PatternKind::Literal { signs, .. } => signs.len() == 1,
+            PatternKind::Choice(_) => self.height == 1,
+            kind => matches!(kind, PatternKind::Class(_) | PatternKind::Any | PatternKind::AnyButLineFeed),
         }
     }
 
     /// Returns the parts of this one.
     pub fn parts(&self) -> &[Self] {
         match &self.kind {
-            Kind::Capture(part) | Kind::Repeat(Repeat { part, .. }) => std::slice::from_ref(part),
-            Kind::Sequence(parts) | Kind::Choice(parts) => parts,
+            PatternKind::Capture(part) | PatternKind::Repeat(Repeat { part, .. }) => std::slice::from_ref(part),
+            PatternKind::Sequence(parts) | PatternKind::Choice(parts) => parts,
             _ => &[],
         }
     }
 
     /// Returns whether the counts of this part and the parts inside demand at most `copies` copies.
     pub fn repeats_within(&self, mut copies: u32) -> bool {
-        if let Kind::Repeat(Repeat { sign: Sign::Count { least, most }, .. }) = self.kind {
+        if let PatternKind::Repeat(Repeat { sign: Sign::Count { least, most }, .. }) = self.kind {
             let count = most.unwrap_or(least);
             match most {
                 Some(0) => return true,

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::class::{Class, Item};
-use super::tree::{Assertion, Kind, Node, Repeat, Sign};
+use super::class::{Class, ClassItem};
+use super::tree::{Assertion, PatternKind, PatternNode, Repeat, Sign};
 use super::unicode::Table;
 
 /// A pattern that never matches.
@@ -14,20 +14,20 @@ const ANY: &str = "(?s:.)";
 const SURROGATES: (u32, u32) = (0xd800, 0xdfff);
 
 /// Writes a tree.
-pub fn write(node: &Node) -> String {
+pub fn write(node: &PatternNode) -> String {
     let mut out = String::new();
     node_to(node, &mut out);
     out
 }
 
-fn node_to(node: &Node, out: &mut String) {
+fn node_to(node: &PatternNode, out: &mut String) {
     match &node.kind {
-        Kind::Empty => out.push_str("(?:)"),
-        Kind::Literal { signs, fold } => literal_to(signs, *fold, out),
-        Kind::Class(class) => class_to(class, out),
-        Kind::Any => out.push_str(ANY),
-        Kind::AnyButLineFeed => out.push('.'),
-        Kind::Assertion(look) => out.push_str(match look {
+        PatternKind::Empty => out.push_str("(?:)"),
+        PatternKind::Literal { signs, fold } => literal_to(signs, *fold, out),
+        PatternKind::Class(class) => class_to(class, out),
+        PatternKind::Any => out.push_str(ANY),
+        PatternKind::AnyButLineFeed => out.push('.'),
+        PatternKind::Assertion(look) => out.push_str(match look {
             Assertion::TextStart => r"\A",
             Assertion::TextEnd => r"\z",
             Assertion::LineStart => "(?m:^)",
@@ -35,14 +35,14 @@ fn node_to(node: &Node, out: &mut String) {
             Assertion::WordBoundary => r"(?-u:\b)",
             Assertion::NoWordBoundary => r"(?-u:\B)",
         }),
-        Kind::Capture(part) => node_to(part, out),
-        Kind::Repeat(repeat) => repeat_to(repeat, out),
-        Kind::Sequence(parts) => {
+        PatternKind::Capture(part) => node_to(part, out),
+        PatternKind::Repeat(repeat) => repeat_to(repeat, out),
+        PatternKind::Sequence(parts) => {
             for part in parts {
                 grouped_to(part, out);
             }
         }
-        Kind::Choice(parts) => {
+        PatternKind::Choice(parts) => {
             for (index, part) in parts.iter().enumerate() {
                 if index > 0 {
                     out.push('|');
@@ -53,8 +53,8 @@ fn node_to(node: &Node, out: &mut String) {
     }
 }
 
-fn grouped_to(node: &Node, out: &mut String) {
-    if matches!(node.kind, Kind::Choice(_) | Kind::Capture(_)) {
+fn grouped_to(node: &PatternNode, out: &mut String) {
+    if matches!(node.kind, PatternKind::Choice(_) | PatternKind::Capture(_)) {
         out.push_str("(?:");
         node_to(node, out);
         out.push(')');
@@ -122,9 +122,9 @@ fn class_to(class: &Class, out: &mut String) {
     out.push_str(close);
 }
 
-fn item_to(item: Item, out: &mut String) {
+fn item_to(item: ClassItem, out: &mut String) {
     match item {
-        Item::Range(low, high) => {
+        ClassItem::Range(low, high) => {
             let (first, last) = SURROGATES;
             for (low, high) in [(low, high.min(first - 1)), (low.max(last + 1), high)] {
                 if low <= high {
@@ -132,14 +132,14 @@ fn item_to(item: Item, out: &mut String) {
                 }
             }
         }
-        Item::Ascii { ranges, is_negated } => {
+        ClassItem::Ascii { ranges, is_negated } => {
             out.push_str(if is_negated { "[^" } else { "[" });
             for &(low, high) in ranges {
                 range_to(low.into(), high.into(), out);
             }
             out.push(']');
         }
-        Item::Unicode { table, is_negated } => {
+        ClassItem::Unicode { table, is_negated } => {
             let letter = if is_negated { 'P' } else { 'p' };
             let _ = match table {
                 Table::Any => write!(out, "\\{letter}{{Any}}"),

@@ -1,7 +1,7 @@
 //! Parses the host of a URL, with its port.
 
 use super::Fault;
-use super::escape::{Part, unescape};
+use super::escape::{UrlPart, unescape};
 use crate::netip::Addr;
 
 /// Parses a host and its port.
@@ -17,7 +17,7 @@ pub fn parse(scheme: &str, host: &str) -> Result<Vec<u8>, Fault> {
     if let Some(colon) = colon {
         check_port(&host[colon..])?;
     }
-    unescape(host, Part::Host)
+    unescape(host, UrlPart::Host)
 }
 
 /// Checks that a port is empty or a colon before digits.
@@ -37,9 +37,9 @@ fn parse_literal(host: &str) -> Result<Vec<u8>, Fault> {
     let address = match inner.find("%25") {
         Some(zone) => {
             let (address, zone) = inner.split_at(zone);
-            [unescape(address, Part::Host)?, unescape(zone, Part::Zone)?].concat()
+            [unescape(address, UrlPart::Host)?, unescape(zone, UrlPart::Zone)?].concat()
         }
-        None => unescape(inner, Part::Host)?,
+        None => unescape(inner, UrlPart::Host)?,
     };
     if Addr::parse(&String::from_utf8_lossy(&address)).map_err(Fault::Host)?.is_v4() {
         return Err(Fault::IpLiteral);

@@ -8,7 +8,7 @@ pub use escape::{path_escape, query_escape};
 
 use crate::limits::QUERY_PARAMETERS_MAX;
 use crate::strconv::quote;
-use escape::Part;
+use escape::UrlPart;
 
 /// Why a text is not a URL, with the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,17 +61,17 @@ pub enum Fault {
 
 /// A name and perhaps a password, as bytes that need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
+pub struct UserInfo {
     name: Vec<u8>,
     password: Option<Vec<u8>>,
 }
 
-impl User {
+impl UserInfo {
     /// Returns the user information in its escaped form.
     pub fn text(&self) -> String {
-        let name = escape::escape(&self.name, Part::User);
+        let name = escape::escape(&self.name, UrlPart::User);
         match &self.password {
-            Some(password) => format!("{name}:{}", escape::escape(password, Part::User)),
+            Some(password) => format!("{name}:{}", escape::escape(password, UrlPart::User)),
             None => name,
         }
     }
@@ -85,7 +85,7 @@ pub struct Url {
     /// The text after the scheme if it does not begin with `/`.
     pub opaque: String,
     /// The user information before `@`.
-    pub user: Option<User>,
+    pub user: Option<UserInfo>,
     /// The host and its port.
     pub host: Vec<u8>,
     /// The decoded path.
@@ -124,30 +124,30 @@ impl Url {
     }
 
     fn set_fragment(&mut self, text: &str) -> Result<(), Fault> {
-        self.fragment = escape::unescape(text, Part::Fragment)?;
-        self.raw_fragment = (escape::escape(&self.fragment, Part::Fragment) != text).then(|| text.to_owned());
+        self.fragment = escape::unescape(text, UrlPart::Fragment)?;
+        self.raw_fragment = (escape::escape(&self.fragment, UrlPart::Fragment) != text).then(|| text.to_owned());
         Ok(())
     }
 
     fn set_path(&mut self, text: &str) -> Result<(), Fault> {
-        self.path = escape::unescape(text, Part::Path)?;
-        self.raw_path = (escape::escape(&self.path, Part::Path) != text).then(|| text.to_owned());
+        self.path = escape::unescape(text, UrlPart::Path)?;
+        self.raw_path = (escape::escape(&self.path, UrlPart::Path) != text).then(|| text.to_owned());
         Ok(())
     }
 
     /// Returns the escaped path.
     pub fn escaped_path(&self) -> String {
         match &self.raw_path {
-            Some(raw) if escape::is_escaped(raw, Part::Path) => raw.clone(),
+            Some(raw) if escape::is_escaped(raw, UrlPart::Path) => raw.clone(),
             _ if self.path == b"*" => "*".to_owned(),
-            _ => escape::escape(&self.path, Part::Path),
+            _ => escape::escape(&self.path, UrlPart::Path),
         }
     }
 
     fn escaped_fragment(&self) -> String {
         match &self.raw_fragment {
-            Some(raw) if escape::is_escaped(raw, Part::Fragment) => raw.clone(),
-            _ => escape::escape(&self.fragment, Part::Fragment),
+            Some(raw) if escape::is_escaped(raw, UrlPart::Fragment) => raw.clone(),
+            _ => escape::escape(&self.fragment, UrlPart::Fragment),
         }
     }
 
@@ -178,7 +178,7 @@ impl Url {
         }
         let read = |setting: &str| {
             let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
-            let unescape = |text| escape::unescape(text, Part::Query).ok();
+            let unescape = |text| escape::unescape(text, UrlPart::Query).ok();
             Some((unescape(key)?, unescape(value)?))
         };
         settings().filter(|setting| !setting.is_empty() && !setting.contains(';')).filter_map(read).collect()
@@ -216,7 +216,7 @@ impl Url {
         if let Some(user) = &self.user {
             write!(f, "{}@", user.text())?;
         }
-        f.write_str(&escape::escape(&self.host, Part::Host))?;
+        f.write_str(&escape::escape(&self.host, UrlPart::Host))?;
         let path = self.escaped_path();
         if has_host && !path.is_empty() && !path.starts_with('/') {
             f.write_str("/")?;

@@ -1,8 +1,8 @@
 //! Parses a URL without its fragment.
 
-use super::escape::{Part, unescape};
+use super::escape::{UrlPart, unescape};
 use super::host;
-use super::{Fault, Url, User};
+use super::{Fault, Url, UserInfo};
 
 /// Parses a URL; that of a request must be absolute or begin with `/`.
 pub fn parse(text: &str, of_request: bool) -> Result<Url, Fault> {
@@ -74,8 +74,8 @@ fn set_authority(url: &mut Url, authority: &str) -> Result<(), Fault> {
         return Err(Fault::User);
     }
     let (name, password) = user.split_once(':').map_or((user, None), |(name, password)| (name, Some(password)));
-    let name = unescape(name, Part::User)?;
-    let password = password.map(|password| unescape(password, Part::User)).transpose()?;
-    url.user = Some(User { name, password });
+    let name = unescape(name, UrlPart::User)?;
+    let password = password.map(|password| unescape(password, UrlPart::User)).transpose()?;
+    url.user = Some(UserInfo { name, password });
     Ok(())
 }

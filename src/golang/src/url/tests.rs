@@ -5,7 +5,7 @@ use crate::strconv::quote;
 
 fn parts(url: &Url) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let user = url.user.as_ref().map_or("-".to_owned(), User::text);
+    let user = url.user.as_ref().map_or("-".to_owned(), UserInfo::text);
     [
         url.scheme.clone(),
         url.opaque.clone(),

@@ -129,7 +129,7 @@ pub(super) fn environment(minor: u16, sees: OptionalNames, declared: &Declared) 
         }
     }
     let base = if sees.patches { with_patches(minor) } else { Environment::kubernetes(minor) };
-    let objects = Objects { declared: declared.clone(), patches: sees.patches };
+    let objects = ObjectTypes { declared: declared.clone(), patches: sees.patches };
     let environment = base.with_provider(Arc::new(objects));
     let environment = names.iter().fold(environment, |made, name| made.with_variable(name.text(), name.of(declared)));
     (environment, names)
@@ -144,12 +144,12 @@ fn with_patches(minor: u16) -> Environment {
 
 /// Provides the types of objects whose fields are declared.
 #[derive(Debug)]
-struct Objects {
+struct ObjectTypes {
     declared: Declared,
     patches: bool,
 }
 
-impl Objects {
+impl ObjectTypes {
     fn is_patch(&self, object: &str) -> bool {
         self.patches && (object == JSON_PATCH || is_object(object))
     }
@@ -159,7 +159,7 @@ fn is_object(name: &str) -> bool {
     name.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-impl Provider for Objects {
+impl Provider for ObjectTypes {
     fn has_object(&self, name: &str) -> bool {
         FIELDS.iter().any(|(object, _)| *object == name)
             || (name == VARIABLES && self.declared.variables.is_some())

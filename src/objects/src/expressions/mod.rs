@@ -13,5 +13,5 @@ mod typed;
 pub use activation::{Activation, BUDGET, Inputs, MATCH_BUDGET, OUT_OF_BUDGET, Stopped};
 pub use compile::{Compiled, Compiler, Fault, Variable, Wanted};
 pub use environment::{Declared, NEW, OptionalNames, STORED, VariableTypes};
-pub use objects::{Operation, misnamed, operations, tree};
+pub use objects::{PatchOperation, misnamed, operations, tree};
 pub use typed::Typed;

@@ -16,7 +16,7 @@ const EXACT_MAX: u64 = 1 << 53;
 
 /// A JSON patch operation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Operation {
+pub struct PatchOperation {
     /// The operation, such as `add`. Not checked here.
     pub op: String,
     /// The target path.
@@ -62,7 +62,7 @@ impl Room {
 ///
 /// # Errors
 /// An item is not an operation, in the reference's words; or the operations exceed the size or depth of a body.
-pub fn operations(value: &Value<'_>) -> Result<Vec<Operation>, String> {
+pub fn operations(value: &Value<'_>) -> Result<Vec<PatchOperation>, String> {
     const WHAT: &str = "type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch";
     let list = value.as_list().ok_or("type mismatch: JSONPatchType.expression should evaluate to array")?;
     let (mut operations, mut room) = (Vec::new(), Room::new());
@@ -74,7 +74,7 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Operation>, String> {
     Ok(operations)
 }
 
-fn operation(fields: &Map<'_>, room: &mut Room) -> Result<Operation, String> {
+fn operation(fields: &Map<'_>, room: &mut Room) -> Result<PatchOperation, String> {
     let text = |name: &str, room: &mut Room| -> Result<String, String> {
         let found = fields.find_field(name).map_err(|error| error.to_string())?;
         let text = found.as_ref().and_then(Value::as_str).unwrap_or_default();
@@ -87,7 +87,7 @@ fn operation(fields: &Map<'_>, room: &mut Room) -> Result<Operation, String> {
     }
     let unfit = |why| format!("JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}");
     let value = value.map(|value| with_room(|| node(&value, true, room))).transpose().map_err(unfit)?;
-    Ok(Operation { op: text("op", room)?, path: text("path", room)?, from: text("from", room)?, value })
+    Ok(PatchOperation { op: text("op", room)?, path: text("path", room)?, from: text("from", room)?, value })
 }
 
 /// Returns the type name of an object that an expression created.

@@ -19,7 +19,7 @@ pub struct Typed {
 }
 
 /// The schema at a path.
-enum Place<'s> {
+enum PathSchema<'s> {
     Struct(&'s schema::Type),
     Shape(&'s Shape),
 }
@@ -38,20 +38,20 @@ impl Typed {
     /// Returns the struct with this type name.
     fn find(&self, object: &str) -> Option<&schema::Type> {
         let way = object.strip_prefix(self.root.as_str())?;
-        let mut place = Place::Struct(&self.of);
+        let mut reached = PathSchema::Struct(&self.of);
         for step in way.split('.').skip(1) {
-            place = match (place, step) {
-                (Place::Shape(Shape::List(list)), ITEM) => Place::Shape(&list.item),
-                (Place::Shape(Shape::Map(map)), ENTRY) => Place::Shape(&map.value),
-                (Place::Struct(of), name) => Place::Shape(&of.field(name)?.1.shape),
-                (Place::Shape(Shape::Struct(of)), name) => Place::Shape(&of.field(name)?.1.shape),
+            reached = match (reached, step) {
+                (PathSchema::Shape(Shape::List(list)), ITEM) => PathSchema::Shape(&list.item),
+                (PathSchema::Shape(Shape::Map(map)), ENTRY) => PathSchema::Shape(&map.value),
+                (PathSchema::Struct(of), name) => PathSchema::Shape(&of.field(name)?.1.shape),
+                (PathSchema::Shape(Shape::Struct(of)), name) => PathSchema::Shape(&of.field(name)?.1.shape),
                 _ => return None,
             };
         }
-        match place {
-            Place::Struct(of) => Some(of),
-            Place::Shape(Shape::Struct(of)) => Some(of),
-            Place::Shape(_) => None,
+        match reached {
+            PathSchema::Struct(of) => Some(of),
+            PathSchema::Shape(Shape::Struct(of)) => Some(of),
+            PathSchema::Shape(_) => None,
         }
     }
 }

@@ -21,7 +21,7 @@ pub fn added(form: Form<'_>, new: &Value) -> Result<Map, ItemError> {
     if is_one(form, new) {
         return Ok(Map::new());
     }
-    let mut writer = Writer::default();
+    let mut writer = FieldsWriter::default();
     writer.node(form, new)?;
     Ok(value::of_written(writer.out))
 }
@@ -38,7 +38,7 @@ fn is_one(form: Form<'_>, new: &Value) -> bool {
 /// Writes nodes. Members and items are collected on shared stacks for sorting. Each node uses the part of the stack
 /// above that of the node that contains it.
 #[derive(Default)]
-struct Writer<'v, 't> {
+struct FieldsWriter<'v, 't> {
     out: Vec<u8>,
     members: Vec<(&'v str, &'v Value, Form<'t>)>,
     items: Vec<(Range<usize>, &'v Value)>,
@@ -46,7 +46,7 @@ struct Writer<'v, 't> {
     spelled: Vec<u8>,
 }
 
-impl<'v, 't> Writer<'v, 't> {
+impl<'v, 't> FieldsWriter<'v, 't> {
     fn node(&mut self, form: Form<'t>, new: &'v Value) -> Result<(), ItemError> {
         let (members, items) = (members(Some(new)), items(Some(new)));
         match (form.parts(new), members) {

@@ -8,11 +8,11 @@ use flotilla_proto::{conform, json};
 
 use super::check::complaints;
 use super::compare::compare;
-use super::entries::{Entries, Owned, Writer};
+use super::entries::{Entries, FieldOwner, Owned};
 use super::merge::merge;
 use super::prune::prune;
 use super::update::{Changes, or_unknown, reconcile};
-use super::{Target, Write, compare as comparison, described, equal_besides_ownership, owned, set};
+use super::{ManagedResource, Write, compare as comparison, described, equal_besides_ownership, owned, set};
 use crate::limits;
 use crate::patch::restore;
 use crate::status::{ApiError, ApiResult};
@@ -53,36 +53,36 @@ impl Applied {
 /// 400 if the configuration has another kind than the path, or has `managedFields`. 409 without `force`, with a cause
 /// for each field that another manager owns. 500 if the configuration does not fit the type.
 pub fn apply(
-    target: &Target<'_>,
+    resource: &ManagedResource<'_>,
     write: &Write<'_>,
     live: Option<&Value>,
     applied: &Value,
     force: bool,
 ) -> ApiResult<Applied> {
-    check_kind(target, applied)?;
+    check_kind(resource, applied)?;
     let applied = &with_whole_numbers(applied);
     let zero;
     let current = match live {
         Some(live) => live,
         None => {
-            zero = empty(target);
+            zero = empty(resource);
             &zero
         }
     };
     let mut entries = Entries::read(current.at(&["metadata", "managedFields"]).clone())
         .map_err(|error| ApiError::unknown(format!("failed to decode managed fields: {error}")))?;
     if entries.is_empty() && live.is_some() {
-        entries = before_first_apply(target, write, current)?;
+        entries = before_first_apply(resource, write, current)?;
     }
-    check_configuration(target, current, applied)?;
-    or_unknown(reconcile(target, current, &mut entries), "")?;
-    let attempt = Attempt { target, write, current, applied };
+    check_configuration(resource, current, applied)?;
+    or_unknown(reconcile(resource, current, &mut entries), "")?;
+    let attempt = ApplyAttempt { resource, write, current, applied };
     let again = (write.manager == KUBECTL).then(|| entries.clone());
     let mut outcome = match attempt.run(entries, force)? {
         Ok(outcome) => outcome,
         Err(conflicts) => {
             let Some(entries) = again else { return Err(refusal(&conflicts)) };
-            let rest = allowed(target, current, conflicts);
+            let rest = allowed(resource, current, conflicts);
             if !rest.is_empty() {
                 return Err(refusal(&rest));
             }
@@ -93,7 +93,7 @@ pub fn apply(
         keep_last_applied(&mut outcome, current, applied);
     }
     if let Some(object) = &mut outcome.object {
-        restore::numbers(target.of, object, current);
+        restore::numbers(resource.of, object, current);
     }
     Ok(outcome)
 }
@@ -129,16 +129,16 @@ fn with_whole_numbers(applied: &Value) -> Cow<'_, Value> {
 }
 
 /// Returns an object without any field set.
-fn empty(target: &Target<'_>) -> Value {
-    let mut zero = conform::zero(target.of);
+fn empty(resource: &ManagedResource<'_>) -> Value {
+    let mut zero = conform::zero(resource.of);
     if let Value::Object(map) = &mut zero {
-        map.insert("kind", target.kind);
-        map.insert("apiVersion", target.api_version());
+        map.insert("kind", resource.kind);
+        map.insert("apiVersion", resource.api_version());
     }
     zero
 }
 
-fn check_kind(target: &Target<'_>, applied: &Value) -> ApiResult<()> {
+fn check_kind(resource: &ManagedResource<'_>, applied: &Value) -> ApiResult<()> {
     let (api_version, kind) = (applied.str_at(&["apiVersion"]), applied.str_at(&["kind"]));
     let (group, version) = match api_version.split_once('/') {
         Some((_, rest)) if rest.contains('/') => ("", ""),
@@ -146,72 +146,72 @@ fn check_kind(target: &Target<'_>, applied: &Value) -> ApiResult<()> {
         None => ("", api_version),
     };
     let kind = if api_version.matches('/').count() > 1 { "" } else { kind };
-    if (group, version, kind) == (target.group, target.version, target.kind) {
+    if (group, version, kind) == (resource.group, resource.version, resource.kind) {
         return Ok(());
     }
     Err(ApiError::bad_request(format!("invalid object type: {}", described(group, version, kind))))
 }
 
-fn check_configuration(target: &Target<'_>, live: &Value, applied: &Value) -> ApiResult<()> {
+fn check_configuration(resource: &ManagedResource<'_>, live: &Value, applied: &Value) -> ApiResult<()> {
     if !applied.at(&["metadata", "managedFields"]).is_null() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let refuse = |what: &str, object: &Value, why: String| {
-        ApiError::unknown(format!("failed to create typed {what} object ({}): {why}", target.object(object)))
+        ApiError::unknown(format!("failed to create typed {what} object ({}): {why}", resource.object(object)))
     };
-    if let Some(why) = complaints(target.of, applied, false) {
+    if let Some(why) = complaints(resource.of, applied, false) {
         return Err(refuse("patch", applied, why));
     }
-    match (!target.fixed).then(|| complaints(target.of, live, true)).flatten() {
+    match (!resource.fixed).then(|| complaints(resource.of, live, true)).flatten() {
         Some(why) => Err(refuse("live", live, why)),
         None => Ok(()),
     }
 }
 
 /// Returns an entry that owns all fields of an object that had no owners so far.
-fn before_first_apply(target: &Target<'_>, write: &Write<'_>, live: &Value) -> ApiResult<Entries> {
-    let mut change = compare(target.of, &conform::zero(target.of), live).map_err(|error| {
-        let why = complaints(target.of, live, true).unwrap_or_else(|| error.to_string());
-        let what = format!("failed to convert new object ({}) to smd typed: {why}", target.object(live));
+fn before_first_apply(resource: &ManagedResource<'_>, write: &Write<'_>, live: &Value) -> ApiResult<Entries> {
+    let mut change = compare(resource.of, &conform::zero(resource.of), live).map_err(|error| {
+        let why = complaints(resource.of, live, true).unwrap_or_else(|| error.to_string());
+        let what = format!("failed to convert new object ({}) to smd typed: {why}", resource.object(live));
         ApiError::unknown(format!("failed to create manager for existing fields: {what}"))
     })?;
-    target.reset.iter().for_each(|path| change.forget(path));
-    let (set, version) = (change.touched(), target.api_version());
+    resource.reset.iter().for_each(|path| change.forget(path));
+    let (set, version) = (change.touched(), resource.api_version());
     let mut entries = Entries::default();
     if !set.is_empty() {
-        let writer = Writer::new(BEFORE_FIRST_APPLY, false, &version, write.subresource);
-        entries.0.insert(writer, Owned { api_version: version.into(), time: Some(write.now.into()), set });
+        let owner = FieldOwner::new(BEFORE_FIRST_APPLY, false, &version, write.subresource);
+        entries.0.insert(owner, Owned { api_version: version.into(), time: Some(write.now.into()), set });
     }
     Ok(entries)
 }
 
 /// For each other manager, the fields that it owns and the apply would change.
-type Conflicts = BTreeMap<Writer, Map>;
+type Conflicts = BTreeMap<FieldOwner, Map>;
 
 /// An apply. It runs again with `force` when conflicts turn out to be allowed.
-struct Attempt<'a> {
-    target: &'a Target<'a>,
+struct ApplyAttempt<'a> {
+    resource: &'a ManagedResource<'a>,
     write: &'a Write<'a>,
     current: &'a Value,
     applied: &'a Value,
 }
 
-impl Attempt<'_> {
+impl ApplyAttempt<'_> {
     fn run(&self, mut entries: Entries, force: bool) -> ApiResult<Result<Applied, Conflicts>> {
-        let Self { target, write, current, applied } = self;
-        let version = target.api_version();
-        let writer = Writer::new(write.manager, true, &version, write.subresource);
-        let mut fields = owned::fields(target.of, applied);
-        target.reset.iter().for_each(|path| set::cut(&mut fields, path));
-        let last = entries.0.remove(&writer);
+        let Self { resource, write, current, applied } = self;
+        let version = resource.api_version();
+        let owner = FieldOwner::new(write.manager, true, &version, write.subresource);
+        let mut fields = owned::fields(resource.of, applied);
+        resource.reset.iter().for_each(|path| set::cut(&mut fields, path));
+        let last = entries.0.remove(&owner);
         let time = last.as_ref().and_then(|last| last.time.clone());
-        entries.0.insert(writer.clone(), Owned { api_version: version.as_str().into(), time, set: fields });
-        let merged = prune(target, merge(target.of, current, applied), &entries, last.as_ref())?;
-        let compared = Changes::new(target, &version, current, &merged);
+        entries.0.insert(owner.clone(), Owned { api_version: version.as_str().into(), time, set: fields });
+        let merged = prune(resource, merge(resource.of, current, applied), &entries, last.as_ref())?;
+        let compared = Changes::new(resource, &version, current, &merged);
         let mut changes = or_unknown(compared, "failed to compare objects: ")?;
         if !force {
             let mut conflicts = Conflicts::new();
-            for (other, entry) in entries.0.iter().filter(|(other, _)| **other != writer) {
+            for (other, entry) in entries.0.iter().filter(|(other, _)| **other != owner) {
                 if let Some(change) = or_unknown(changes.in_version(&entry.api_version), "")? {
                     let found = change.touched_in(&entry.set);
                     if !found.is_empty() {
@@ -223,9 +223,9 @@ impl Attempt<'_> {
                 return Ok(Err(conflicts));
             }
         }
-        or_unknown(changes.take_from_others(&mut entries, Some(&writer)), "")?;
+        or_unknown(changes.take_from_others(&mut entries, Some(&owner)), "")?;
         let unchanged = equal_besides_ownership(current, &merged);
-        if let Some(entry) = entries.0.get_mut(&writer) {
+        if let Some(entry) = entries.0.get_mut(&owner) {
             strip(&mut entry.set);
             if !unchanged {
                 entry.time = Some(write.now.into());
@@ -253,15 +253,15 @@ pub fn strip(fields: &mut Map) {
 
 /// Returns the conflicts that remain. Fields that were last set by client-side apply, and have not changed since, are
 /// not in conflict.
-fn allowed(target: &Target<'_>, live: &Value, mut conflicts: Conflicts) -> Conflicts {
+fn allowed(resource: &ManagedResource<'_>, live: &Value, mut conflicts: Conflicts) -> Conflicts {
     let text = live.str_at(&["metadata", "annotations", LAST_APPLIED]);
     let Ok(last) = json::parse(text.as_bytes()) else { return conflicts };
-    let fits = |object: &Value| complaints(target.of, object, false).is_none();
-    if last.str_at(&["apiVersion"]) != target.api_version() || !fits(&last) || !fits(live) {
+    let fits = |object: &Value| complaints(resource.of, object, false).is_none();
+    if last.str_at(&["apiVersion"]) != resource.api_version() || !fits(&last) || !fits(live) {
         return conflicts;
     }
-    let Ok(change) = compare(target.of, &last, live) else { return conflicts };
-    let mut fields = owned::fields(target.of, &last);
+    let Ok(change) = compare(resource.of, &last, live) else { return conflicts };
+    let mut fields = owned::fields(resource.of, &last);
     change.take_from(&mut fields);
     conflicts.values_mut().for_each(|found| set::subtract(found, &fields));
     conflicts.retain(|_, found| !found.is_empty());
@@ -271,26 +271,26 @@ fn allowed(target: &Target<'_>, live: &Value, mut conflicts: Conflicts) -> Confl
 fn refusal(conflicts: &Conflicts) -> ApiError {
     let mut room = limits::ERROR_BYTES;
     let named: Vec<(String, Vec<String>)> =
-        conflicts.iter().map(|(writer, fields)| (writer.shown(), set::paths(fields, &mut room))).collect();
+        conflicts.iter().map(|(owner, fields)| (owner.shown(), set::paths(fields, &mut room))).collect();
     let count: usize = named.iter().map(|(_, paths)| paths.len()).sum();
     let message = match &named[..] {
-        [(writer, paths)] if paths.len() == 1 => {
-            format!("Apply failed with 1 conflict: conflict with {writer}: {}", paths[0])
+        [(owner, paths)] if paths.len() == 1 => {
+            format!("Apply failed with 1 conflict: conflict with {owner}: {}", paths[0])
         }
         _ => {
             let blocks: Vec<String> = named
                 .iter()
-                .map(|(writer, paths)| {
+                .map(|(owner, paths)| {
                     let lines: String = paths.iter().map(|path| format!("\n- {path}")).collect();
-                    format!("conflicts with {writer}:{lines}")
+                    format!("conflicts with {owner}:{lines}")
                 })
                 .collect();
             format!("Apply failed with {count} conflicts: {}", blocks.join("\n"))
         }
     };
-    let causes = named.iter().flat_map(|(writer, paths)| paths.iter().map(move |path| (writer, path)));
-    causes.fold(ApiError::new(409, "Conflict", message), |error, (writer, path)| {
-        error.with_cause("FieldManagerConflict", format!("conflict with {writer}"), path)
+    let causes = named.iter().flat_map(|(owner, paths)| paths.iter().map(move |path| (owner, path)));
+    causes.fold(ApiError::new(409, "Conflict", message), |error, (owner, path)| {
+        error.with_cause("FieldManagerConflict", format!("conflict with {owner}"), path)
     })
 }
 

@@ -25,14 +25,14 @@ pub fn complaints(of: &Type, object: &Value, duplicates: bool) -> Option<String>
 
 struct Check<'v> {
     duplicates: bool,
-    path: Vec<Step<'v>>,
+    path: Vec<ValueStep<'v>>,
     found: Vec<String>,
     /// How many more bytes the complaints may have.
     room: usize,
 }
 
 /// A step of the path to the current value. It is formatted only for complaints.
-enum Step<'v> {
+enum ValueStep<'v> {
     Member(&'v str),
     Item(Str),
     Index(usize),
@@ -46,9 +46,9 @@ impl<'v> Check<'v> {
         }
         let what = what();
         let steps = self.path.iter().map(|step| match step {
-            Step::Member(name) => format!(".{name}"),
-            Step::Item(element) => element::shown(element),
-            Step::Index(index) => format!("[{index}]"),
+            ValueStep::Member(name) => format!(".{name}"),
+            ValueStep::Item(element) => element::shown(element),
+            ValueStep::Index(index) => format!("[{index}]"),
         });
         let path: String = steps.collect();
         let complaint = if path.is_empty() { what } else { format!("{path}: {what}") };
@@ -57,7 +57,7 @@ impl<'v> Check<'v> {
     }
 
     /// Checks a part of the current value.
-    fn below(&mut self, step: Step<'v>, form: Form<'_>, value: &'v Value) {
+    fn below(&mut self, step: ValueStep<'v>, form: Form<'_>, value: &'v Value) {
         self.path.push(step);
         self.value(form, value);
         self.path.pop();
@@ -109,12 +109,12 @@ impl<'v> Check<'v> {
         for (key, value) in map.iter() {
             let declared = known.declared(key);
             if fixed && declared.is_none() {
-                self.path.push(Step::Member(key));
+                self.path.push(ValueStep::Member(key));
                 self.complain(|| "field not declared in schema".to_owned());
                 self.path.pop();
                 return;
             }
-            self.below(Step::Member(key), declared.unwrap_or_else(|| known.any(key)), value);
+            self.below(ValueStep::Member(key), declared.unwrap_or_else(|| known.any(key)), value);
         }
     }
 
@@ -122,7 +122,7 @@ impl<'v> Check<'v> {
         let form = Form::of_shape(&list.item);
         if Form::List(list).atomic() {
             for (n, item) in items.iter().enumerate() {
-                self.below(Step::Index(n), form, item);
+                self.below(ValueStep::Index(n), form, item);
             }
             return;
         }
@@ -135,7 +135,7 @@ impl<'v> Check<'v> {
             if !seen.insert(element.clone()) && !self.duplicates {
                 self.complain(|| format!("duplicate entries for key {}", element::shown(&element)));
             }
-            self.below(Step::Item(element), form, item);
+            self.below(ValueStep::Item(element), form, item);
         }
     }
 }

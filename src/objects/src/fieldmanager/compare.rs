@@ -24,9 +24,9 @@ enum Mark {
 
 /// How an element and the elements below it changed.
 #[derive(Debug)]
-pub struct Change {
+pub struct ElementChange {
     mark: Mark,
-    below: Vec<(Str, Change)>,
+    below: Vec<(Str, ElementChange)>,
     /// The set below an element that was added. `below` is empty then.
     added: Option<Map>,
 }
@@ -57,13 +57,13 @@ pub fn is_unowned(parent: Option<&str>, key: &str) -> bool {
 ///
 /// # Errors
 /// A list holds an item that has no identity.
-pub fn compare(of: &Type, old: &Value, new: &Value) -> Result<Change, ItemError> {
-    let mut root = Change::KEPT;
+pub fn compare(of: &Type, old: &Value, new: &Value) -> Result<ElementChange, ItemError> {
+    let mut root = ElementChange::KEPT;
     let mut form = Members::of(Form::of_type(of));
     let mut walk = |key: &str, old: Option<&Value>, new: Option<&Value>| {
         if key == "metadata" {
             let mut form = Members::of(Form::of_type(of).member(key).unwrap_or(Form::Deduced));
-            let mut metadata = Change::KEPT;
+            let mut metadata = ElementChange::KEPT;
             each_member(members(old), members(new), |name, old, new| {
                 if is_unowned(Some(key), name) {
                     return Ok(());
@@ -101,7 +101,7 @@ fn each_member<'v>(
     Ok(())
 }
 
-impl Change {
+impl ElementChange {
     const KEPT: Self = Self { mark: Mark::Kept, below: Vec::new(), added: None };
 
     /// Returns whether nothing changed.

@@ -17,11 +17,11 @@ fn of_spec(spec: &str) -> (Structural, Type) {
 /// Returns the object after a spec was applied, or the text of the error.
 fn applied(of: &(Structural, Type), by: &str, live: Option<&Value>, spec: &str) -> Result<Value, String> {
     let (group, version, kind) = ("x.example", "v1", "Free");
-    let target = Target { of: &of.1, group, version, kind, fixed: false, reset: &[], versions: &OneVersion };
+    let resource = ManagedResource { of: &of.1, group, version, kind, fixed: false, reset: &[], versions: &OneVersion };
     let config =
         format!(r#"{{"apiVersion": "x.example/v1", "kind": "Free", "metadata": {{"name": "a"}}, "spec": {spec}}}"#);
     let write = Write { manager: by, subresource: "", now: "2026-01-02T03:04:05Z" };
-    let outcome = apply(&target, &write, live, &object(&config), false).map_err(|error| error.message)?;
+    let outcome = apply(&resource, &write, live, &object(&config), false).map_err(|error| error.message)?;
     let mut object = outcome.object.clone().or(live.cloned()).expect("an object");
     default(&of.0, &mut object).expect("small");
     outcome.finish(&mut object);

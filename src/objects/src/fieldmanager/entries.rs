@@ -13,9 +13,9 @@ pub const UPDATERS_MAX: usize = 10;
 /// The manager of the merged entry of old updates.
 const ANCIENT: &str = "ancient-changes";
 
-/// The identity of an entry. Writers are ordered as the reference orders its identifiers.
+/// The identity of an entry. Owners are ordered as the reference orders its identifiers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Writer {
+pub struct FieldOwner {
     /// Name of the field manager.
     pub manager: Str,
     /// Whether the fields were applied rather than updated.
@@ -26,8 +26,8 @@ pub struct Writer {
     pub subresource: Str,
 }
 
-impl Writer {
-    /// Returns the writer with these parts.
+impl FieldOwner {
+    /// Returns the owner with these parts.
     pub fn new(manager: &str, applied: bool, api_version: &str, subresource: &str) -> Self {
         let manager = if manager.is_empty() { "unknown" } else { manager };
         let version = if applied { "" } else { api_version };
@@ -38,7 +38,7 @@ impl Writer {
         if self.applied { "Apply" } else { "Update" }
     }
 
-    /// Formats the writer for conflict messages.
+    /// Formats the owner for conflict messages.
     pub fn shown(&self) -> String {
         let mut text = quote(&self.manager);
         if !self.subresource.is_empty() {
@@ -51,12 +51,12 @@ impl Writer {
     }
 }
 
-/// The fields that one writer owns.
+/// The fields that one owner has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Owned {
     /// The version in which the set names the fields.
     pub api_version: Str,
-    /// When the writer last wrote them: RFC 3339 in whole seconds. `None` for fields taken over from another resource's
+    /// When the owner last wrote them: RFC 3339 in whole seconds. `None` for fields taken over from another resource's
     /// entries. Empty if a client stated the zero time.
     pub time: Option<Str>,
     /// The fields; [`super::set`] describes the form.
@@ -65,7 +65,7 @@ pub struct Owned {
 
 /// All entries of an object.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entries(pub BTreeMap<Writer, Owned>);
+pub struct Entries(pub BTreeMap<FieldOwner, Owned>);
 
 /// The reason why `managedFields` cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,14 +126,14 @@ impl Entries {
                 "" => return Err(Error::MissingType(n)),
                 other => return Err(Error::Type(n, other.to_owned())),
             }
-            let writer = Writer {
+            let owner = FieldOwner {
                 manager: entry.str_at(&["manager"]).into(),
                 applied,
                 version: if applied { "" } else { api_version }.into(),
                 subresource: entry.str_at(&["subresource"]).into(),
             };
             let time = entry.get("time").map(|time| Str::from(time.as_str().unwrap_or("")));
-            entries.insert(writer, Owned { api_version: api_version.into(), time, set: read(n, fields)? });
+            entries.insert(owner, Owned { api_version: api_version.into(), time, set: read(n, fields)? });
         }
         Ok(Self(entries))
     }
@@ -153,8 +153,8 @@ impl Entries {
         Self::write_all(self.0.into_iter().collect())
     }
 
-    /// Does the same as [`Entries::write`], for a list in which a writer may occur twice.
-    pub fn write_all(mut entries: Vec<(Writer, Owned)>) -> Option<Value> {
+    /// Does the same as [`Entries::write`], for a list in which an owner may occur twice.
+    pub fn write_all(mut entries: Vec<(FieldOwner, Owned)>) -> Option<Value> {
         if entries.is_empty() {
             return None;
         }
@@ -166,38 +166,38 @@ impl Entries {
                 .then_with(|| a_owned.api_version.cmp(&b_owned.api_version))
                 .then_with(|| a.subresource.cmp(&b.subresource))
         });
-        Some(Value::Array(entries.into_iter().map(|(writer, owned)| write_entry(writer, owned)).collect()))
+        Some(Value::Array(entries.into_iter().map(|(owner, owned)| write_entry(owner, owned)).collect()))
     }
 
     /// Merges the oldest updates of each version into one entry until at most [`UPDATERS_MAX`] entries of updates
     /// remain.
     pub fn cap(&mut self) {
-        let mut count = self.0.keys().filter(|writer| !writer.applied).count();
+        let mut count = self.0.keys().filter(|owner| !owner.applied).count();
         if count <= UPDATERS_MAX {
             return;
         }
-        let mut updaters: Vec<Writer> = self.0.keys().filter(|writer| !writer.applied).cloned().collect();
-        updaters.sort_by_cached_key(|writer| self.0[writer].time.clone());
-        let mut first_of: BTreeMap<Str, Writer> = BTreeMap::new();
-        for writer in updaters {
+        let mut updaters: Vec<FieldOwner> = self.0.keys().filter(|owner| !owner.applied).cloned().collect();
+        updaters.sort_by_cached_key(|owner| self.0[owner].time.clone());
+        let mut first_of: BTreeMap<Str, FieldOwner> = BTreeMap::new();
+        for owner in updaters {
             if count <= UPDATERS_MAX {
                 return;
             }
-            let version = self.0[&writer].api_version.clone();
+            let version = self.0[&owner].api_version.clone();
             let Some(first) = first_of.get(&version) else {
-                first_of.insert(version, writer);
+                first_of.insert(version, owner);
                 continue;
             };
-            let bucket = Writer::new(ANCIENT, false, &version, "");
+            let bucket = FieldOwner::new(ANCIENT, false, &version, "");
             if !self.0.contains_key(&bucket)
                 && let Some(owned) = self.0.remove(first)
             {
                 self.0.insert(bucket.clone(), owned);
             }
-            if writer == bucket {
+            if owner == bucket {
                 continue;
             }
-            if let (Some(gone), Some(kept)) = (self.0.remove(&writer), self.0.get_mut(&bucket)) {
+            if let (Some(gone), Some(kept)) = (self.0.remove(&owner), self.0.get_mut(&bucket)) {
                 set::unite(&mut kept.set, &gone.set);
                 kept.time = gone.time;
                 count -= 1;
@@ -206,11 +206,11 @@ impl Entries {
     }
 }
 
-fn write_entry(writer: Writer, owned: Owned) -> Value {
+fn write_entry(owner: FieldOwner, owned: Owned) -> Value {
     let mut entry = Map::with_capacity(7);
-    let operation = writer.operation();
-    if !writer.manager.is_empty() {
-        entry.insert("manager", writer.manager);
+    let operation = owner.operation();
+    if !owner.manager.is_empty() {
+        entry.insert("manager", owner.manager);
     }
     entry.insert("operation", operation);
     entry.insert("apiVersion", owned.api_version);
@@ -219,8 +219,8 @@ fn write_entry(writer: Writer, owned: Owned) -> Value {
     }
     entry.insert("fieldsType", "FieldsV1");
     entry.insert("fieldsV1", owned.set);
-    if !writer.subresource.is_empty() {
-        entry.insert("subresource", writer.subresource);
+    if !owner.subresource.is_empty() {
+        entry.insert("subresource", owner.subresource);
     }
     entry.into()
 }

@@ -10,13 +10,21 @@ fn kind(group: &str, version: &str, name: &str) -> &'static Kind {
     catalogue::kind(group, version, name).expect("a built-in kind")
 }
 
-fn target(group: &'static str, version: &'static str, name: &'static str) -> Target<'static> {
+fn resource(group: &'static str, version: &'static str, name: &'static str) -> ManagedResource<'static> {
     let reset: &[&[&str]] = if name == "ConfigMap" { &[] } else { &[&["status"]] };
-    Target { of: &kind(group, version, name).of, group, version, kind: name, fixed: true, reset, versions: &OneVersion }
+    ManagedResource {
+        of: &kind(group, version, name).of,
+        group,
+        version,
+        kind: name,
+        fixed: true,
+        reset,
+        versions: &OneVersion,
+    }
 }
 
-fn config_map() -> Target<'static> {
-    target("", "v1", "ConfigMap")
+fn config_map() -> ManagedResource<'static> {
+    resource("", "v1", "ConfigMap")
 }
 
 fn by(manager: &str) -> Write<'_> {
@@ -27,28 +35,28 @@ fn object(text: &str) -> Value {
     json::parse(text.as_bytes()).expect("test data is JSON")
 }
 
-fn decoded(target: &Target<'_>, mut object: Value) -> Value {
-    conform::conform(target.of, &mut object).expect("test data fits its type");
+fn decoded(resource: &ManagedResource<'_>, mut object: Value) -> Value {
+    conform::conform(resource.of, &mut object).expect("test data fits its type");
     object
 }
 
 /// Returns the object after a create or update.
-fn written(target: &Target<'_>, write: &Write<'_>, live: Option<&Value>, new: &Value) -> Value {
-    let mut new = decoded(target, new.clone());
-    update(target, write, live, &mut new, false);
+fn written(resource: &ManagedResource<'_>, write: &Write<'_>, live: Option<&Value>, new: &Value) -> Value {
+    let mut new = decoded(resource, new.clone());
+    update(resource, write, live, &mut new, false);
     new
 }
 
 /// Returns the object after an apply, decoded but not defaulted.
 fn applied(
-    target: &Target<'_>,
+    resource: &ManagedResource<'_>,
     write: &Write<'_>,
     live: Option<&Value>,
     config: &Value,
     force: bool,
 ) -> ApiResult<Value> {
-    let outcome = apply(target, write, live, config, force)?;
-    let mut object = decoded(target, outcome.object.clone().or(live.cloned()).expect("an object"));
+    let outcome = apply(resource, write, live, config, force)?;
+    let mut object = decoded(resource, outcome.object.clone().or(live.cloned()).expect("an object"));
     outcome.finish(&mut object);
     Ok(object)
 }
@@ -66,28 +74,28 @@ fn text(value: &Value) -> String {
 
 #[test]
 fn an_update_owns_the_fields_that_it_changes() {
-    let target = config_map();
+    let resource = config_map();
     let base = r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#;
-    let one = written(&target, &by("me"), None, &object(base));
+    let one = written(&resource, &by("me"), None, &object(base));
     assert_eq!(fields(&one, "me"), r#"{"f:data":{".":{},"f:k":{}}}"#);
     let mut two = one.clone();
     two.set_at(&["data", "k"], "w");
     two.set_at(&["data", "z"], "1");
-    let two = written(&target, &by("other"), Some(&one), &two);
+    let two = written(&resource, &by("other"), Some(&one), &two);
     assert_eq!(fields(&two, "me"), r#"{"f:data":{}}"#);
     assert_eq!(fields(&two, "other"), r#"{"f:data":{"f:k":{},"f:z":{}}}"#);
-    let three = written(&target, &by("me"), Some(&two), &object(r#"{"metadata":{"name":"b"},"data":{"q":"2"}}"#));
+    let three = written(&resource, &by("me"), Some(&two), &object(r#"{"metadata":{"name":"b"},"data":{"q":"2"}}"#));
     assert_eq!(fields(&three, "me"), r#"{"f:data":{".":{},"f:q":{}}}"#);
     assert_eq!(fields(&three, "other"), "none");
 }
 
 #[test]
 fn a_create_owns_the_set_fields_and_no_zero_values() {
-    let target = target("apps", "v1", "Deployment");
+    let resource = resource("apps", "v1", "Deployment");
     let deployment = r#"{"spec":{"replicas":1,"selector":{"matchLabels":{"a":"b"}},"strategy":{"rollingUpdate":{"maxSurge":1}},
         "template":{"spec":{"tolerations":[{"key":"x"}],"containers":[{"name":"c","resources":{},"ports":[
         {"containerPort":443,"protocol":"TCP"},{"containerPort":80,"protocol":"TCP"}]}]}}},"status":{"replicas":3}}"#;
-    let created = written(&target, &by("m"), None, &object(deployment));
+    let created = written(&resource, &by("m"), None, &object(deployment));
     assert_eq!(
         fields(&created, "m"),
         concat!(
@@ -102,19 +110,19 @@ fn a_create_owns_the_set_fields_and_no_zero_values() {
 
 #[test]
 fn tracking_is_switched_off_until_an_apply() {
-    let target = config_map();
-    let live = written(&target, &by("me"), None, &object(r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#));
+    let resource = config_map();
+    let live = written(&resource, &by("me"), None, &object(r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#));
     for list in ["[]", "[{}]"] {
         let mut off = live.clone();
         off.set_at(&["metadata", "managedFields"], object(list));
         assert!(untracks(&off));
-        update(&target, &by("me"), Some(&live), &mut off, true);
+        update(&resource, &by("me"), Some(&live), &mut off, true);
         assert!(off.at(&["metadata", "managedFields"]).is_null());
         off.set_at(&["data", "l"], "w");
-        let off = written(&target, &by("me"), Some(&off.clone()), &off);
+        let off = written(&resource, &by("me"), Some(&off.clone()), &off);
         assert!(off.at(&["metadata", "managedFields"]).is_null());
         let config = object(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"m":"1"}}"#);
-        let on = applied(&target, &by("m1"), Some(&off), &config, false).expect("no conflict");
+        let on = applied(&resource, &by("m1"), Some(&off), &config, false).expect("no conflict");
         assert_eq!(fields(&on, "before-first-apply"), r#"{"f:data":{".":{},"f:k":{},"f:l":{}}}"#);
         assert_eq!(fields(&on, "m1"), r#"{"f:data":{"f:m":{}}}"#);
     }
@@ -122,13 +130,13 @@ fn tracking_is_switched_off_until_an_apply() {
 
 #[test]
 fn entries_of_clients_are_made_canonical_or_ignored() {
-    let target = target("", "v1", "Service");
-    let live = written(&target, &by("me"), None, &object(r#"{"metadata":{"name":"b"},"spec":{"type":"ClusterIP"}}"#));
+    let resource = resource("", "v1", "Service");
+    let live = written(&resource, &by("me"), None, &object(r#"{"metadata":{"name":"b"},"spec":{"type":"ClusterIP"}}"#));
     let mut new = live.clone();
     let own = r#"[{"manager":"x","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":
         {"f:spec":{"f:ports":{"k:{\"protocol\":\"TCP\", \"port\":80.0}":{}},"f:selector":{"f:a":{}},"q:new":{}}}}]"#;
     new.set_at(&["metadata", "managedFields"], object(own));
-    update(&target, &by("me"), Some(&live), &mut new, false);
+    update(&resource, &by("me"), Some(&live), &mut new, false);
     assert_eq!(
         fields(&new, "x"),
         r#"{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{}},"f:selector":{}}}"#
@@ -139,19 +147,19 @@ fn entries_of_clients_are_made_canonical_or_ignored() {
         let mut new = live.clone();
         new.set_at(&["metadata", "managedFields"], Value::Array(vec![object(bad)]));
         assert!(validate(new.at(&["metadata", "managedFields"])).is_err());
-        update(&target, &by("me"), Some(&live), &mut new, false);
+        update(&resource, &by("me"), Some(&live), &mut new, false);
         assert_eq!(fields(&new, "me"), fields(&live, "me"));
     }
 }
 
 #[test]
 fn old_updates_are_merged() {
-    let target = config_map();
-    let mut live = written(&target, &by("u00"), None, &object(r#"{"metadata":{"name":"a"},"data":{"k00":"v"}}"#));
+    let resource = config_map();
+    let mut live = written(&resource, &by("u00"), None, &object(r#"{"metadata":{"name":"a"},"data":{"k00":"v"}}"#));
     for n in 1..15 {
         let mut new = live.clone();
         new.set_at(&["data", &format!("k{n:02}")], "v");
-        live = written(&target, &by(&format!("u{n:02}")), Some(&live), &new);
+        live = written(&resource, &by(&format!("u{n:02}")), Some(&live), &new);
     }
     let entries = live.list_at(&["metadata", "managedFields"]);
     assert_eq!(entries.len(), UPDATERS_MAX);
@@ -164,13 +172,13 @@ fn old_updates_are_merged() {
 
 #[test]
 fn conflicts_name_fields_and_managers() {
-    let target = target("apps", "v1", "Deployment");
+    let resource = resource("apps", "v1", "Deployment");
     let config = |image: &str, replicas: i64| {
         value!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": replicas,
             "template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})
     };
-    let live = written(&target, &by("creator"), None, &config("a", 1));
-    let error = applied(&target, &by("m1"), Some(&live), &config("b", 2), false).expect_err("a conflict");
+    let live = written(&resource, &by("creator"), None, &config("a", 1));
+    let error = applied(&resource, &by("m1"), Some(&live), &config("b", 2), false).expect_err("a conflict");
     assert_eq!(
         (error.code, error.message.as_str()),
         (
@@ -179,29 +187,29 @@ fn conflicts_name_fields_and_managers() {
              - .spec.template.spec.containers[name=\"c\"].image"
         )
     );
-    let forced = applied(&target, &by("m1"), Some(&live), &config("b", 2), true).expect("force wins");
+    let forced = applied(&resource, &by("m1"), Some(&live), &config("b", 2), true).expect("force wins");
     assert_eq!(forced.int_at(&["spec", "replicas"]), Some(2));
     assert!(!fields(&forced, "creator").contains("f:replicas"));
-    let error = applied(&target, &by("creator"), Some(&forced), &config("b", 3), false).expect_err("a conflict");
+    let error = applied(&resource, &by("creator"), Some(&forced), &config("b", 3), false).expect_err("a conflict");
     assert_eq!(error.message, "Apply failed with 1 conflict: conflict with \"m1\": .spec.replicas");
 }
 
 #[test]
 fn fields_that_are_no_longer_applied_are_removed_unless_others_own_them() {
-    let target = config_map();
+    let resource = config_map();
     let config =
         |data: Value| value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data});
-    let live = applied(&target, &by("m1"), None, &config(value!({"a": "1", "b": "2"})), false).expect("created");
-    let live = applied(&target, &by("m2"), Some(&live), &config(value!({"b": "2"})), false).expect("the same value");
-    let live = applied(&target, &by("m1"), Some(&live), &config(value!({"c": "3"})), false).expect("no conflict");
+    let live = applied(&resource, &by("m1"), None, &config(value!({"a": "1", "b": "2"})), false).expect("created");
+    let live = applied(&resource, &by("m2"), Some(&live), &config(value!({"b": "2"})), false).expect("the same value");
+    let live = applied(&resource, &by("m1"), Some(&live), &config(value!({"c": "3"})), false).expect("no conflict");
     assert_eq!(text(live.at(&["data"])), r#"{"b":"2","c":"3"}"#);
-    let live = applied(&target, &by("m2"), Some(&live), &config(Value::Null), false).expect("no conflict");
+    let live = applied(&resource, &by("m2"), Some(&live), &config(Value::Null), false).expect("no conflict");
     assert_eq!(text(live.at(&["data"])), r#"{"c":"3"}"#);
 }
 
 #[test]
 fn configurations_must_fit() {
-    let target = target("", "v1", "Service");
+    let resource = resource("", "v1", "Service");
     for (config, code, message) in [
         (r#"{"kind":"Service"}"#, 400, "invalid object type: /, Kind=Service"),
         (
@@ -230,22 +238,22 @@ fn configurations_must_fit() {
             "failed to create typed patch object (/s; /v1, Kind=Service): .spec.ports[port=\"80\",protocol=\"TCP\"].port: expected numeric (int or float), got string",
         ),
     ] {
-        let error = apply(&target, &by("m"), None, &object(config), false).expect_err(config);
+        let error = apply(&resource, &by("m"), None, &object(config), false).expect_err(config);
         assert_eq!((error.code, error.message.as_str()), (code, message));
     }
 }
 
 #[test]
 fn kubectl_takes_over_fields_of_its_client_side_apply() {
-    let target = config_map();
+    let resource = config_map();
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let last = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
     let mut created = object(last);
     created.set_at(&["metadata", "annotations", annotation], last);
-    let live = written(&target, &by("kubectl-client-side-apply"), None, &created);
+    let live = written(&resource, &by("kubectl-client-side-apply"), None, &created);
     let config = object(r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v2"}}"#);
-    assert!(applied(&target, &by("other"), Some(&live), &config, false).is_err());
-    let taken = applied(&target, &by("kubectl"), Some(&live), &config, false).expect("no conflict");
+    assert!(applied(&resource, &by("other"), Some(&live), &config, false).is_err());
+    let taken = applied(&resource, &by("kubectl"), Some(&live), &config, false).expect("no conflict");
     assert_eq!(
         taken.str_at(&["metadata", "annotations", annotation]),
         "{\"apiVersion\":\"v1\",\"data\":{\"k\":\"v2\"},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}\n"
@@ -267,7 +275,7 @@ impl Versions for Renamed {
 #[test]
 fn managers_of_other_versions_keep_their_fields() {
     let in_version =
-        |version| Target { versions: &Renamed, ..target("autoscaling", version, "HorizontalPodAutoscaler") };
+        |version| ManagedResource { versions: &Renamed, ..resource("autoscaling", version, "HorizontalPodAutoscaler") };
     let config = |version: &str, max: i64| value!({"apiVersion": version, "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": {"maxReplicas": max}});
     let live = applied(&in_version("v2"), &by("m1"), None, &config("autoscaling/v2", 5), false).expect("created");
     let mut seen = live.clone();
@@ -287,11 +295,11 @@ fn managers_of_other_versions_keep_their_fields() {
 #[test]
 fn the_writer_of_a_scale_owns_the_replicas_of_its_object() {
     let paths: scale::Paths<'_> = &[("apps/v1", Some(&["spec", "replicas"]))];
-    let target = target("apps", "v1", "Deployment");
+    let resource = resource("apps", "v1", "Deployment");
     let config = object(
         r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"},"spec":{"replicas":3,"paused":true}}"#,
     );
-    let live = applied(&target, &by("user"), None, &config, false).expect("created");
+    let live = applied(&resource, &by("user"), None, &config, false).expect("created");
     let owners = live.at(&["metadata", "managedFields"]);
     let scaled = scale::to_scale(owners, paths).expect("readable");
     assert_eq!(text(scaled.list_at(&[])[0].at(&["fieldsV1"])), r#"{"f:spec":{"f:replicas":{}}}"#);
@@ -309,8 +317,8 @@ fn the_writer_of_a_scale_owns_the_replicas_of_its_object() {
 
 #[test]
 fn writes_that_change_only_times_are_none() {
-    let target = config_map();
-    let live = written(&target, &by("me"), None, &object(r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#));
+    let resource = config_map();
+    let live = written(&resource, &by("me"), None, &object(r#"{"metadata":{"name":"b"},"data":{"k":"v"}}"#));
     let mut new = live.clone();
     let moved = text(live.at(&["metadata", "managedFields"])).replace(NOW, LATER);
     new.set_at(&["metadata", "managedFields"], object(&moved));
@@ -407,14 +415,14 @@ fn sets_obey_the_laws_of_sets() {
 
 #[test]
 fn applying_twice_changes_nothing() {
-    let (target, mut dice) = (target("", "v1", "Pod"), Dice(11));
+    let (resource, mut dice) = (resource("", "v1", "Pod"), Dice(11));
     for _ in 0..400 {
         let mut live = None;
         for step in 0..6 {
             let manager = ["m1", "m2", "m3"][usize::try_from(dice.roll(3)).unwrap_or(0)];
             let config = dice.pod();
-            let once = applied(&target, &by(manager), live.as_ref(), &config, true).expect("forced");
-            let again = apply(&target, &by(manager), Some(&once), &config, false).expect("all is owned");
+            let once = applied(&resource, &by(manager), live.as_ref(), &config, true).expect("forced");
+            let again = apply(&resource, &by(manager), Some(&once), &config, false).expect("all is owned");
             assert!(again.object.is_none(), "step {step}: {}", text(&config));
             let mut same = once.clone();
             again.finish(&mut same);
@@ -426,17 +434,17 @@ fn applying_twice_changes_nothing() {
 
 #[test]
 fn an_apply_of_nothing_removes_the_fields_of_its_manager() {
-    let (target, mut dice) = (target("", "v1", "Pod"), Dice(5));
+    let (resource, mut dice) = (resource("", "v1", "Pod"), Dice(5));
     let nothing = object(r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#);
     for _ in 0..400 {
         let (first, second) = (dice.pod(), dice.pod());
-        let alone = applied(&target, &by("m1"), None, &first, false).expect("created");
-        let both = applied(&target, &by("m2"), Some(&alone), &second, true).expect("forced");
-        let left = applied(&target, &by("m2"), Some(&both), &nothing, false).expect("no conflict");
-        let back = applied(&target, &by("m1"), Some(&left), &first, true).expect("forced");
+        let alone = applied(&resource, &by("m1"), None, &first, false).expect("created");
+        let both = applied(&resource, &by("m2"), Some(&alone), &second, true).expect("forced");
+        let left = applied(&resource, &by("m2"), Some(&both), &nothing, false).expect("no conflict");
+        let back = applied(&resource, &by("m1"), Some(&left), &first, true).expect("forced");
         assert_eq!(fields(&left, "m2"), "none");
         // The order of items may differ, their content must not.
-        let owned = |object: &Value| text(&owned::fields(target.of, object).into());
+        let owned = |object: &Value| text(&owned::fields(resource.of, object).into());
         let bare = |object: &Value| {
             let mut object = object.clone();
             object.remove_at(&["metadata", "managedFields"]);
@@ -448,13 +456,13 @@ fn an_apply_of_nothing_removes_the_fields_of_its_manager() {
 
 #[test]
 fn appliers_of_different_fields_do_not_depend_on_order() {
-    let target = config_map();
+    let resource = config_map();
     let config =
         |key: &str| value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {key: "v"}});
     let run = |order: &[&str]| {
         let mut live = None;
         for key in order {
-            live = Some(applied(&target, &by(key), live.as_ref(), &config(key), false).expect("no conflict"));
+            live = Some(applied(&resource, &by(key), live.as_ref(), &config(key), false).expect("no conflict"));
         }
         live.expect("something was applied")
     };
@@ -463,14 +471,14 @@ fn appliers_of_different_fields_do_not_depend_on_order() {
 
 #[test]
 fn the_writer_of_a_change_owns_it() {
-    let (target, mut dice) = (target("", "v1", "Pod"), Dice(23));
+    let (resource, mut dice) = (resource("", "v1", "Pod"), Dice(23));
     for _ in 0..400 {
         let (before, after) = (dice.pod(), dice.pod());
-        let live = written(&target, &by("first"), None, &before);
+        let live = written(&resource, &by("first"), None, &before);
         let mut next = after.clone();
         next.set_at(&["metadata", "managedFields"], live.at(&["metadata", "managedFields"]).clone());
-        let new = written(&target, &by("second"), Some(&live), &next);
-        let all = owned::fields(target.of, &decoded(&target, after));
+        let new = written(&resource, &by("second"), Some(&live), &next);
+        let all = owned::fields(resource.of, &decoded(&resource, after));
         let mut nobody = all.clone();
         for entry in new.list_at(&["metadata", "managedFields"]) {
             let Value::Object(set) = entry.at(&["fieldsV1"]) else { panic!("fields are an object") };
@@ -478,7 +486,7 @@ fn the_writer_of_a_change_owns_it() {
         }
         apply::strip(&mut nobody);
         // The fields without an owner are the zero values of the type, which every object has.
-        let zero = owned::fields(target.of, &conform::zero(target.of));
+        let zero = owned::fields(resource.of, &conform::zero(resource.of));
         assert!(set::is_within(&nobody, &zero), "{}", text(&nobody.into()));
     }
 }

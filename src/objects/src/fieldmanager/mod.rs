@@ -10,11 +10,11 @@
 //!   therefore call [`untracks`] with the object before decoding, and pass its result on. If admission has replaced the
 //!   `managedFields` that [`update`] wrote, check them with [`validate`].
 //! - **Apply**: parse the body as YAML without decoding it. [`apply`] returns the merged object; decode and default it
-//!   ([`Target::unconvertible`] is the error if that fails), then [`Applied::finish`] writes `managedFields`. Where
-//!   [`Applied::object`] is `None`, the live object stays as it is. Continue as for a patch.
+//!   ([`ManagedResource::unconvertible`] is the error if that fails), then [`Applied::finish`] writes `managedFields`.
+//!   Where [`Applied::object`] is `None`, the live object stays as it is. Continue as for a patch.
 //! - Before an update is stored, call [`restore_times`] last: an update that changes only times then changes nothing.
 //! - **/scale** works on a Scale with the entries that [`scale::to_scale`] returns; [`scale::to_parent`] converts the
-//!   resulting entries back. The [`Target`] is the Scale of `autoscaling/v1`.
+//!   resulting entries back. The [`ManagedResource`] is the Scale of `autoscaling/v1`.
 //!
 //! If [`update`] cannot compare or convert the objects, they lose their `managedFields`, as in the reference. Updates
 //! never fail because of that.
@@ -48,7 +48,7 @@ pub use update::{restore_times, untracks, update, validate};
 
 /// The resource to write, in the version of the request.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct ManagedResource<'a> {
     /// The type of the objects.
     pub of: &'a Type,
     /// API group; empty for the core group.
@@ -99,7 +99,7 @@ pub struct Write<'a> {
 /// Maximum length of the name of a field manager, in bytes.
 pub const MANAGER_BYTES_MAX: usize = 128;
 
-impl Target<'_> {
+impl ManagedResource<'_> {
     fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }

@@ -6,24 +6,29 @@ use flotilla_proto::value::{Map, Value};
 use super::entries::{Entries, Owned};
 use super::form::Form;
 use super::owned::{fields, with_named_fields};
-use super::{Target, merge, set};
+use super::{ManagedResource, merge, set};
 use crate::status::ApiResult;
 
 /// Returns the merged object without the fields of `last` that have no owner any more. `entries` holds the new sets.
 ///
 /// # Errors
 /// The object cannot be converted to a version in which an entry names fields.
-pub fn prune(target: &Target<'_>, merged: Value, entries: &Entries, last: Option<&Owned>) -> ApiResult<Value> {
+pub fn prune(
+    resource: &ManagedResource<'_>,
+    merged: Value,
+    entries: &Entries,
+    last: Option<&Owned>,
+) -> ApiResult<Value> {
     let Some(last) = last.filter(|last| !last.set.is_empty()) else { return Ok(merged) };
-    let version = target.api_version();
+    let version = resource.api_version();
     let owns_all = |entry: &Owned| entry.api_version == version && set::is_within(&last.set, &entry.set);
     if last.api_version == version && entries.0.values().any(owns_all) {
         return Ok(merged);
     }
-    let convert = |object: &Value, to: &str| target.versions.convert(object, to);
+    let convert = |object: &Value, to: &str| resource.versions.convert(object, to);
     let (at_last, of_last);
     let (of, whole): (&Type, &Value) = if last.api_version == version {
-        (target.of, &merged)
+        (resource.of, &merged)
     } else {
         match convert(&merged, &last.api_version)? {
             Some((of, object)) => {

@@ -1,11 +1,11 @@
 //! Names sets of fields that an endpoint does not write. A request through it therefore does not become their owner.
 
 /// Paths of fields, each with everything below it.
-pub type Paths = &'static [&'static [&'static str]];
+pub type FieldPaths = &'static [&'static [&'static str]];
 
 /// The status.
-pub const STATUS: Paths = &[&["status"]];
+pub const STATUS: FieldPaths = &[&["status"]];
 /// The spec.
-pub const SPEC: Paths = &[&["spec"]];
+pub const SPEC: FieldPaths = &[&["spec"]];
 /// The spec and all metadata.
-pub const SPEC_AND_METADATA: Paths = &[&["spec"], &["metadata"]];
+pub const SPEC_AND_METADATA: FieldPaths = &[&["spec"], &["metadata"]];

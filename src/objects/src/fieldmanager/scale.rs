@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::{Str, Value};
 
-use super::entries::{Entries, Owned, Writer};
+use super::entries::{Entries, FieldOwner, Owned};
 use super::set;
 use crate::status::{ApiError, ApiResult};
 
@@ -50,26 +50,26 @@ pub fn to_parent(
     paths: Paths<'_>,
 ) -> ApiResult<Value> {
     let (mut parent, mut scale) = (read(managed_fields)?, read(scale_fields)?);
-    parent.0.retain(|writer, entry| match path_in(paths, &entry.api_version) {
+    parent.0.retain(|owner, entry| match path_in(paths, &entry.api_version) {
         None => false,
         Some(Some(path)) if set::contains(&entry.set, path) => {
             // An updater of the object differs from an updater of its Scale with the same name, because the versions
             // differ.
-            if scale.0.remove(writer).is_none() {
+            if scale.0.remove(owner).is_none() {
                 set::remove(&mut entry.set, path);
             }
             !entry.set.is_empty()
         }
         Some(_) => true,
     });
-    let mut entries: Vec<(Writer, Owned)> = parent.0.into_iter().collect();
+    let mut entries: Vec<(FieldOwner, Owned)> = parent.0.into_iter().collect();
     let Some(path) = path_in(paths, api_version).flatten() else {
         return Ok(Entries::write_all(entries).unwrap_or_default());
     };
-    for (writer, entry) in scale.0.into_iter().filter(|(_, entry)| set::contains(&entry.set, &REPLICAS)) {
+    for (owner, entry) in scale.0.into_iter().filter(|(_, entry)| set::contains(&entry.set, &REPLICAS)) {
         drop(entry);
         let own = Owned { api_version: Str::from(api_version), time: None, set: set::of_path(path) };
-        entries.push((writer, own));
+        entries.push((owner, own));
     }
     Ok(Entries::write_all(entries).unwrap_or_default())
 }

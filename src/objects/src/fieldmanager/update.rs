@@ -6,10 +6,10 @@ use flotilla_proto::conform;
 use flotilla_proto::value::{Str, Value};
 
 use super::check::complaints;
-use super::compare::{Change, compare};
-use super::entries::{Entries, Error, Owned, Writer};
+use super::compare::{ElementChange, compare};
+use super::entries::{Entries, Error, FieldOwner, Owned};
 use super::form::Form;
-use super::{Target, Write, equal_besides_ownership, owned, set};
+use super::{ManagedResource, Write, equal_besides_ownership, owned, set};
 use crate::status::ApiResult;
 
 /// Returns whether a client's object switches tracking off: its `managedFields` is `[]` or `[{}]`.
@@ -34,14 +34,20 @@ pub fn validate(managed_fields: &Value) -> Result<(), String> {
 
 /// Writes `metadata.managedFields` of `new`, which replaces `live`. `live` is `None` on create. `untracked` is what
 /// [`untracks`] returned for the object that the client sent.
-pub fn update(target: &Target<'_>, write: &Write<'_>, live: Option<&Value>, new: &mut Value, untracked: bool) {
+pub fn update(
+    resource: &ManagedResource<'_>,
+    write: &Write<'_>,
+    live: Option<&Value>,
+    new: &mut Value,
+    untracked: bool,
+) {
     let given = new.remove_at(&["metadata", "managedFields"]);
     let Some((mut entries, foreign)) = starting_point(write, live, given, untracked) else { return };
     if entries.is_empty() && live.is_some() {
         // An object without owners stays untracked until it is applied.
         return;
     }
-    if track(target, write, live, new, &mut entries, foreign).is_err() {
+    if track(resource, write, live, new, &mut entries, foreign).is_err() {
         return;
     }
     entries.cap();
@@ -78,9 +84,9 @@ fn starting_point(
     }
 }
 
-/// Moves the fields that the write changed into the writer's entry.
+/// Moves the fields that the write changed into its owner's entry.
 fn track(
-    target: &Target<'_>,
+    resource: &ManagedResource<'_>,
     write: &Write<'_>,
     live: Option<&Value>,
     new: &Value,
@@ -91,26 +97,26 @@ fn track(
     let old = match live {
         Some(live) => live,
         None => {
-            zero = conform::zero(target.of);
+            zero = conform::zero(resource.of);
             &zero
         }
     };
-    if !target.fixed {
+    if !resource.fixed {
         // Objects that were stored under another schema may not fit this one.
-        let misfit = [new].into_iter().chain(live).find_map(|object| complaints(target.of, object, true));
+        let misfit = [new].into_iter().chain(live).find_map(|object| complaints(resource.of, object, true));
         misfit.map_or(Ok(()), |why| Err(Untrackable(why)))?;
     }
-    if foreign || !target.fixed {
-        reconcile(target, old, entries)?;
+    if foreign || !resource.fixed {
+        reconcile(resource, old, entries)?;
     }
-    let version = target.api_version();
-    let mut changes = Changes::new(target, &version, old, new)?;
+    let version = resource.api_version();
+    let mut changes = Changes::new(resource, &version, old, new)?;
     changes.take_from_others(entries, None)?;
     entries.drop_empty();
     let touched = changes.own().touched();
     if !touched.is_empty() {
-        let writer = Writer::new(write.manager, false, &version, write.subresource);
-        let entry = entries.0.entry(writer).or_insert_with(|| Owned {
+        let owner = FieldOwner::new(write.manager, false, &version, write.subresource);
+        let entry = entries.0.entry(owner).or_insert_with(|| Owned {
             api_version: Str::from(version.as_str()),
             time: None,
             set: Default::default(),
@@ -131,12 +137,12 @@ pub struct Untrackable(pub String);
 ///
 /// # Errors
 /// The live object cannot be converted to the version of an entry.
-pub fn reconcile(target: &Target<'_>, live: &Value, entries: &mut Entries) -> Result<(), Untrackable> {
-    let version = target.api_version();
+pub fn reconcile(resource: &ManagedResource<'_>, live: &Value, entries: &mut Entries) -> Result<(), Untrackable> {
+    let version = resource.api_version();
     for entry in entries.0.values_mut() {
         if entry.api_version == version {
-            owned::reconcile(&mut entry.set, Form::of_type(target.of));
-        } else if let Some((of, _)) = converted(target, live, &entry.api_version)? {
+            owned::reconcile(&mut entry.set, Form::of_type(resource.of));
+        } else if let Some((of, _)) = converted(resource, live, &entry.api_version)? {
             owned::reconcile(&mut entry.set, Form::of_type(&of));
         }
     }
@@ -145,18 +151,18 @@ pub fn reconcile(target: &Target<'_>, live: &Value, entries: &mut Entries) -> Re
 
 type Converted = Option<(flotilla_proto::schema::Ref<flotilla_proto::schema::Type>, Value)>;
 
-fn converted(target: &Target<'_>, object: &Value, api_version: &str) -> Result<Converted, Untrackable> {
-    target.versions.convert(object, api_version).map_err(|error| Untrackable(error.message))
+fn converted(resource: &ManagedResource<'_>, object: &Value, api_version: &str) -> Result<Converted, Untrackable> {
+    resource.versions.convert(object, api_version).map_err(|error| Untrackable(error.message))
 }
 
 /// The changes of a write, in every version in which an entry names fields.
 pub struct Changes<'a> {
-    target: &'a Target<'a>,
+    resource: &'a ManagedResource<'a>,
     old: &'a Value,
     new: &'a Value,
     version: &'a str,
-    own: Change,
-    others: BTreeMap<Str, Option<Change>>,
+    own: ElementChange,
+    others: BTreeMap<Str, Option<ElementChange>>,
 }
 
 impl<'a> Changes<'a> {
@@ -164,14 +170,19 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// A list holds an item that has no identity.
-    pub fn new(target: &'a Target<'a>, version: &'a str, old: &'a Value, new: &'a Value) -> Result<Self, Untrackable> {
-        let mut own = compare(target.of, old, new).map_err(|error| Untrackable(error.to_string()))?;
-        target.reset.iter().for_each(|path| own.forget(path));
-        Ok(Self { target, old, new, version, own, others: BTreeMap::new() })
+    pub fn new(
+        resource: &'a ManagedResource<'a>,
+        version: &'a str,
+        old: &'a Value,
+        new: &'a Value,
+    ) -> Result<Self, Untrackable> {
+        let mut own = compare(resource.of, old, new).map_err(|error| Untrackable(error.to_string()))?;
+        resource.reset.iter().for_each(|path| own.forget(path));
+        Ok(Self { resource, old, new, version, own, others: BTreeMap::new() })
     }
 
     /// Returns the changes in the version of the request.
-    pub fn own(self) -> Change {
+    pub fn own(self) -> ElementChange {
         self.own
     }
 
@@ -179,7 +190,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// The objects cannot be converted to the version or compared in it.
-    pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&Change>, Untrackable> {
+    pub fn in_version(&mut self, api_version: &Str) -> Result<Option<&ElementChange>, Untrackable> {
         if api_version == self.version {
             return Ok(Some(&self.own));
         }
@@ -190,11 +201,11 @@ impl<'a> Changes<'a> {
         Ok(self.others.get(api_version).and_then(Option::as_ref))
     }
 
-    fn compare_in(&self, api_version: &str) -> Result<Option<Change>, Untrackable> {
-        let Some((of, old)) = converted(self.target, self.old, api_version)? else { return Ok(None) };
-        let Some((_, new)) = converted(self.target, self.new, api_version)? else { return Ok(None) };
+    fn compare_in(&self, api_version: &str) -> Result<Option<ElementChange>, Untrackable> {
+        let Some((of, old)) = converted(self.resource, self.old, api_version)? else { return Ok(None) };
+        let Some((_, new)) = converted(self.resource, self.new, api_version)? else { return Ok(None) };
         let mut change = compare(&of, &old, &new).map_err(|error| Untrackable(error.to_string()))?;
-        self.target.reset.iter().for_each(|path| change.forget(path));
+        self.resource.reset.iter().for_each(|path| change.forget(path));
         Ok(Some(change))
     }
 
@@ -203,10 +214,10 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// As for [`Changes::in_version`].
-    pub fn take_from_others(&mut self, entries: &mut Entries, but: Option<&Writer>) -> Result<(), Untrackable> {
+    pub fn take_from_others(&mut self, entries: &mut Entries, but: Option<&FieldOwner>) -> Result<(), Untrackable> {
         let mut failure = None;
-        entries.0.retain(|writer, entry| {
-            if failure.is_some() || Some(writer) == but {
+        entries.0.retain(|owner, entry| {
+            if failure.is_some() || Some(owner) == but {
                 return true;
             }
             match self.in_version(&entry.api_version) {
@@ -259,7 +270,7 @@ mod tests {
     #[test]
     fn objects_that_do_not_fit_the_present_schema_are_not_tracked() {
         let of = &catalogue::kind("", "v1", "ConfigMap").unwrap().of;
-        let target = |fixed| Target {
+        let resource = |fixed| ManagedResource {
             of,
             group: "",
             version: "v1",
@@ -270,11 +281,11 @@ mod tests {
         };
         let write = Write { manager: "m", subresource: "", now: "2026-01-01T00:00:00Z" };
         let mut live = value!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}});
-        update(&target(false), &write, None, &mut live, false);
+        update(&resource(false), &write, None, &mut live, false);
         let is_tracked = |old: &Value, fixed: bool| {
             let mut new = live.clone();
             new.set_at(&["data", "k"], "w");
-            update(&target(fixed), &write, Some(old), &mut new, false);
+            update(&resource(fixed), &write, Some(old), &mut new, false);
             !new.at(&["metadata", "managedFields"]).is_null()
         };
         let mut misfit = live.clone();

@@ -4,7 +4,7 @@ use flotilla_proto::json::{members_of_items, parse_tracking, to_vec};
 use flotilla_proto::value::{Hole, Map, Value};
 
 use super::pointer::Failed::{self, DoesNotApply};
-use super::pointer::{Place, Step, Work, member_mut, unescape};
+use super::pointer::{PatchCost, PatchLocation, PatchResult, member_mut, unescape};
 use super::{decoding, rejected, unmarshal};
 use crate::field::quote;
 use crate::limits;
@@ -13,10 +13,10 @@ use flotilla_proto::limits::JSON_DEPTH_MAX;
 
 /// The operations of a patch, in order.
 #[derive(Debug, Clone)]
-pub struct Operations(Vec<Operation>);
+pub struct Operations(Vec<PatchOperation>);
 
 #[derive(Debug, Clone)]
-pub(super) struct Operation {
+pub(super) struct PatchOperation {
     pub(super) verb: Verb,
     /// The verb as the client spelled it, if it is unknown.
     pub(super) unknown: Option<String>,
@@ -79,7 +79,7 @@ impl Operations {
             if checked {
                 check_members(n, &map, &mut complaints).map_err(|why| decoding(&why))?;
             }
-            operations.push(Operation::read(map));
+            operations.push(PatchOperation::read(map));
         }
         if operations.len() > limits::JSON_PATCH_OPERATIONS {
             let message = format!(
@@ -107,11 +107,11 @@ impl Operations {
     /// Returns the same operations with their values in the spelling of the body from which they were read.
     pub fn with_texts(&self, body: &str) -> Self {
         let mut texts = members_of_items(body, "value").into_iter();
-        let stated = |operation: &Operation| {
+        let stated = |operation: &PatchOperation| {
             let text = texts.next().flatten();
             let is_container = matches!(operation.value, Some(Value::Object(_) | Value::Array(_)));
             let text = text.filter(|_| is_container).map(|text| Value::Hole(Hole::Literal(text.into())));
-            Operation { value: text.or_else(|| operation.value.clone()), ..operation.clone() }
+            PatchOperation { value: text.or_else(|| operation.value.clone()), ..operation.clone() }
         };
         Self(self.0.iter().map(stated).collect())
     }
@@ -126,9 +126,9 @@ impl Operations {
     /// # Errors
     /// The first operation that does not apply, in the words of the library that Kubernetes uses.
     pub fn apply_telling(&self, mut document: Value) -> Result<Value, String> {
-        let mut work = Work::default();
+        let mut cost = PatchCost::default();
         for operation in &self.0 {
-            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+            operation.apply(&mut document, &mut cost).map_err(|failed| match failed {
                 Failed::DoesNotApply => operation.why(&mut document),
                 Failed::Endless => ENDLESS.to_owned(),
             })?;
@@ -141,9 +141,9 @@ impl Operations {
     /// # Errors
     /// 422 if an operation does not apply, 413 if the operations move too many values.
     pub fn apply(&self, mut document: Value) -> ApiResult<Value> {
-        let mut work = Work::default();
+        let mut cost = PatchCost::default();
         for operation in &self.0 {
-            operation.apply(&mut document, &mut work).map_err(|failed| match failed {
+            operation.apply(&mut document, &mut cost).map_err(|failed| match failed {
                 Failed::DoesNotApply => rejected(),
                 Failed::Endless => ApiError::new(413, "RequestEntityTooLarge", ENDLESS),
             })?;
@@ -197,7 +197,7 @@ fn check_members(n: usize, map: &Map, complaints: &mut Vec<String>) -> Result<()
     Ok(())
 }
 
-impl Operation {
+impl PatchOperation {
     fn read(mut map: Map) -> Self {
         let mut text = |key: &str| match map.remove(key) {
             Some(Value::Str(text)) => Some(text.to_string()),
@@ -217,38 +217,38 @@ impl Operation {
         Self { verb, unknown, path: text("path"), from: text("from"), value: map.remove("value") }
     }
 
-    fn apply(&self, document: &mut Value, work: &mut Work) -> Step<()> {
+    fn apply(&self, document: &mut Value, cost: &mut PatchCost) -> PatchResult<()> {
         let path = self.path.as_deref().ok_or(DoesNotApply)?;
         match self.verb {
-            Verb::Add => add(document, path, self.value.clone().unwrap_or_default(), work),
-            Verb::Remove => Place::find(document, path)?.remove(work).map(drop),
-            Verb::Replace => replace(document, path, self.value.clone(), work),
+            Verb::Add => add(document, path, self.value.clone().unwrap_or_default(), cost),
+            Verb::Remove => PatchLocation::find(document, path)?.remove(cost).map(drop),
+            Verb::Replace => replace(document, path, self.value.clone(), cost),
             Verb::Test => test(document, path, self.value.as_ref()),
             Verb::Move => {
-                let value = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove(work)?;
-                add(document, path, value, work)
+                let value = PatchLocation::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?.remove(cost)?;
+                add(document, path, value, cost)
             }
             Verb::Copy => {
-                let from = Place::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
+                let from = PatchLocation::find(document, self.from.as_deref().ok_or(DoesNotApply)?)?;
                 let value = from.get()?.cloned().unwrap_or_default();
-                work.copied_bytes += to_vec(&value).len();
-                if work.copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
+                cost.copied_bytes += to_vec(&value).len();
+                if cost.copied_bytes > limits::JSON_PATCH_COPIED_BYTES {
                     return Err(DoesNotApply);
                 }
-                add(document, path, value, work)
+                add(document, path, value, cost)
             }
             Verb::Unknown => Err(DoesNotApply),
         }
     }
 }
 
-fn add(document: &mut Value, path: &str, value: Value, work: &mut Work) -> Step<()> {
-    let place = Place::find(document, path)?;
-    check_depth(path, &value, work)?;
-    place.add(value, work)
+fn add(document: &mut Value, path: &str, value: Value, cost: &mut PatchCost) -> PatchResult<()> {
+    let location = PatchLocation::find(document, path)?;
+    check_depth(path, &value, cost)?;
+    location.add(value, cost)
 }
 
-fn replace(document: &mut Value, path: &str, value: Option<Value>, work: &mut Work) -> Step<()> {
+fn replace(document: &mut Value, path: &str, value: Option<Value>, cost: &mut PatchCost) -> PatchResult<()> {
     if path.is_empty() {
         return match value {
             Some(value @ (Value::Object(_) | Value::Array(_))) => {
@@ -259,16 +259,16 @@ fn replace(document: &mut Value, path: &str, value: Option<Value>, work: &mut Wo
         };
     }
     let value = value.unwrap_or_default();
-    let place = Place::find(document, path)?;
-    check_depth(path, &value, work)?;
-    place.set(value)
+    let location = PatchLocation::find(document, path)?;
+    check_depth(path, &value, cost)?;
+    location.set(value)
 }
 
-fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
+fn test(document: &mut Value, path: &str, value: Option<&Value>) -> PatchResult<()> {
     let equal = if path.is_empty() {
         value == Some(document)
     } else {
-        match (Place::find(document, path)?.get()?, value) {
+        match (PatchLocation::find(document, path)?.get()?, value) {
             (None | Some(Value::Null), None) => true,
             (None, Some(value)) => value.is_null(),
             (found, value) => found == value,
@@ -279,24 +279,24 @@ fn test(document: &mut Value, path: &str, value: Option<&Value>) -> Step<()> {
 
 /// Bounds the depth of the document. A patch can nest an object into itself repeatedly, and trees are walked by
 /// recursion.
-fn check_depth(path: &str, value: &Value, work: &mut Work) -> Step<()> {
+fn check_depth(path: &str, value: &Value, cost: &mut PatchCost) -> PatchResult<()> {
     let above = path.bytes().filter(|&b| b == b'/').count();
-    if above + depth(value, work)? > JSON_DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
+    if above + depth(value, cost)? > JSON_DEPTH_MAX { Err(DoesNotApply) } else { Ok(()) }
 }
 
-fn depth(value: &Value, work: &mut Work) -> Step<usize> {
+fn depth(value: &Value, cost: &mut PatchCost) -> PatchResult<usize> {
     let mut deepest = 0;
     match value {
         Value::Object(map) => {
-            work.take(map.len())?;
+            cost.take(map.len())?;
             for value in map.values() {
-                deepest = deepest.max(depth(value, work)?);
+                deepest = deepest.max(depth(value, cost)?);
             }
         }
         Value::Array(items) => {
-            work.take(items.len())?;
+            cost.take(items.len())?;
             for item in items {
-                deepest = deepest.max(depth(item, work)?);
+                deepest = deepest.max(depth(item, cost)?);
             }
         }
         _ => return Ok(0),

@@ -45,7 +45,7 @@ impl Format {
 /// A PATCH body after reading.
 #[derive(Debug, Clone)]
 pub struct Patch {
-    body: Body,
+    body: ParsedPatch,
     /// Complaints of strict decoding about the body itself, such as `duplicate field "data.k"`. `fieldValidation` makes
     /// them errors or warnings, together with the complaints about the result.
     pub complaints: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Patch {
 }
 
 #[derive(Debug, Clone)]
-enum Body {
+enum ParsedPatch {
     Json(json::Operations),
     Merge(Value),
     Strategic(Map),
@@ -102,12 +102,12 @@ impl Patch {
                 }
                 complaints.extend(unknown);
                 complaints.iter_mut().for_each(|complaint| complaint.insert_str(0, "json patch "));
-                Body::Json(operations)
+                ParsedPatch::Json(operations)
             }
-            Format::Merge => Body::Merge(merge::read(parsed.value, checked)?),
+            Format::Merge => ParsedPatch::Merge(merge::read(parsed.value, checked)?),
             Format::Strategic => match parsed.value {
-                Value::Object(map) => Body::Strategic(map),
-                Value::Null => Body::Strategic(Map::new()),
+                Value::Object(map) => ParsedPatch::Strategic(map),
+                Value::Null => ParsedPatch::Strategic(Map::new()),
                 other => return Err(ApiError::bad_request(unmarshal(&other, "map[string]interface {}"))),
             },
         };
@@ -116,7 +116,7 @@ impl Patch {
 
     /// Returns whether this is a strategic merge patch. The patched object then needs no `kind`.
     pub fn is_strategic(&self) -> bool {
-        matches!(self.body, Body::Strategic(_))
+        matches!(self.body, ParsedPatch::Strategic(_))
     }
 
     /// Returns `current` with the patch applied. `of` is the type of the object in the request's version. `None` stands
@@ -127,9 +127,9 @@ impl Patch {
     /// values, 400 or 500 for invalid directives.
     pub fn apply(&self, of: Option<&Type>, current: Value) -> ApiResult<Value> {
         match &self.body {
-            Body::Json(operations) => operations.apply(current),
-            Body::Merge(patch) => Ok(merge::apply(current, patch)),
-            Body::Strategic(patch) => {
+            ParsedPatch::Json(operations) => operations.apply(current),
+            ParsedPatch::Merge(patch) => Ok(merge::apply(current, patch)),
+            ParsedPatch::Strategic(patch) => {
                 let of = of.ok_or(strategic::Error::Malformed("strategic merge patch format is not supported"))?;
                 let before = current.clone();
                 let mut patched = strategic::apply(of, current, patch.clone())?;
@@ -159,16 +159,16 @@ impl Patch {
     /// for a strategic merge has another text where the reference has one.
     pub fn undecodable(&self, of: Option<&Type>, current: &Value, patched: &Value, why: &str) -> ApiError {
         let (shown, detail) = match (&self.body, of) {
-            (Body::Strategic(patch), Some(of)) => {
+            (ParsedPatch::Strategic(patch), Some(of)) => {
                 (go_text::map(&spent::rest(of, current, patch)), restore::complaint(of, patched, why))
             }
-            (Body::Strategic(patch), None) => (go_text::map(patch), why.to_owned()),
+            (ParsedPatch::Strategic(patch), None) => (go_text::map(patch), why.to_owned()),
             (body, _) => {
                 let mut shown = patched.clone();
                 match body {
-                    Body::Json(operations) => operations.sort_touched(&mut shown),
-                    Body::Merge(patch) => merge::sort_touched(&mut shown, patch),
-                    Body::Strategic(_) => {}
+                    ParsedPatch::Json(operations) => operations.sort_touched(&mut shown),
+                    ParsedPatch::Merge(patch) => merge::sort_touched(&mut shown, patch),
+                    ParsedPatch::Strategic(_) => {}
                 }
                 (String::from_utf8_lossy(&text::to_vec_as_stated(&shown)).into_owned(), why.to_owned())
             }

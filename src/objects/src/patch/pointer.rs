@@ -15,32 +15,32 @@ pub(super) enum Failed {
     Endless,
 }
 
-pub(super) type Step<T> = Result<T, Failed>;
+pub(super) type PatchResult<T> = Result<T, Failed>;
 
-/// The work that the operations have done so far.
+/// What the operations have cost so far.
 #[derive(Default)]
-pub(super) struct Work {
+pub(super) struct PatchCost {
     pub(super) copied_bytes: usize,
     moved_values: usize,
 }
 
-impl Work {
+impl PatchCost {
     /// Counts values that are moved within a list or visited one by one.
-    pub(super) fn take(&mut self, values: usize) -> Step<()> {
+    pub(super) fn take(&mut self, values: usize) -> PatchResult<()> {
         self.moved_values += values;
         if self.moved_values > limits::JSON_PATCH_MOVED_VALUES { Err(Endless) } else { Ok(()) }
     }
 }
 
 /// The container of the value that a pointer names, and the last segment of the pointer.
-pub(super) struct Place<'a> {
+pub(super) struct PatchLocation<'a> {
     pub(super) container: &'a mut Value,
     pub(super) key: String,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PatchLocation<'a> {
     /// Follows a JSON pointer (RFC 6901) to the container of its last segment.
-    pub(super) fn find(document: &'a mut Value, pointer: &str) -> Step<Self> {
+    pub(super) fn find(document: &'a mut Value, pointer: &str) -> PatchResult<Self> {
         let mut segments = pointer.split('/').skip(1).peekable();
         let mut container = document;
         while let Some(segment) = segments.next() {
@@ -56,7 +56,7 @@ impl<'a> Place<'a> {
         Err(DoesNotApply)
     }
 
-    pub(super) fn get(&self) -> Step<Option<&Value>> {
+    pub(super) fn get(&self) -> PatchResult<Option<&Value>> {
         match &*self.container {
             Value::Object(map) => Ok(map.get(&self.key)),
             Value::Array(items) => Ok(items.get(index(&self.key, items.len()).ok_or(DoesNotApply)?)),
@@ -64,7 +64,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    pub(super) fn set(self, value: Value) -> Step<()> {
+    pub(super) fn set(self, value: Value) -> PatchResult<()> {
         match self.container {
             Value::Object(map) => {
                 map.insert(self.key, value);
@@ -78,13 +78,13 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    pub(super) fn add(self, value: Value, work: &mut Work) -> Step<()> {
+    pub(super) fn add(self, value: Value, cost: &mut PatchCost) -> PatchResult<()> {
         match self.container {
             Value::Array(items) if self.key == "-" => items.push(value),
             Value::Array(items) => {
                 // The index after the last item is valid: it appends.
                 let at = index(&self.key, items.len() + 1).ok_or(DoesNotApply)?;
-                work.take(items.len() - at)?;
+                cost.take(items.len() - at)?;
                 items.insert(at, value);
             }
             _ => return self.set(value),
@@ -92,12 +92,12 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    pub(super) fn remove(self, work: &mut Work) -> Step<Value> {
+    pub(super) fn remove(self, cost: &mut PatchCost) -> PatchResult<Value> {
         match self.container {
             Value::Object(map) => map.remove(&self.key).ok_or(DoesNotApply),
             Value::Array(items) => {
                 let at = index(&self.key, items.len()).ok_or(DoesNotApply)?;
-                work.take(items.len() - at)?;
+                cost.take(items.len() - at)?;
                 Ok(items.remove(at))
             }
             _ => Err(DoesNotApply),

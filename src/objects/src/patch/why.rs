@@ -2,13 +2,13 @@
 
 use flotilla_proto::value::Value;
 
-use super::json::{Operation, Verb};
-use super::pointer::{Place, index};
+use super::json::{PatchOperation, Verb};
+use super::pointer::{PatchLocation, index};
 
 const MISSING: &str = "missing value";
 const INVALID_INDEX: &str = "invalid index referenced";
 
-impl Operation {
+impl PatchOperation {
     /// Describes why the operation does not apply to a document.
     pub(super) fn why(&self, document: &mut Value) -> String {
         let no_path = |verb: &str, why: &str| format!("{verb} operation failed to decode {why}: {MISSING}");
@@ -71,11 +71,11 @@ fn missing_place(verb: &str, what: &str, path: &str) -> String {
 
 /// Describes why a value cannot be added at a path. Returns `None` if the container does not exist.
 fn add_fault(document: &mut Value, path: &str) -> Option<String> {
-    let place = Place::find(document, path).ok()?;
-    let Value::Array(items) = &*place.container else { return Some("the document would be too deep".into()) };
-    Some(match place.key.parse::<i64>() {
-        Err(_) => format!("value was not a proper array index: '{}': {}", place.key, not_a_number(&place.key)),
-        Ok(at) if index(&place.key, items.len() + 1).is_none() => invalid_index(at),
+    let location = PatchLocation::find(document, path).ok()?;
+    let Value::Array(items) = &*location.container else { return Some("the document would be too deep".into()) };
+    Some(match location.key.parse::<i64>() {
+        Err(_) => format!("value was not a proper array index: '{}': {}", location.key, not_a_number(&location.key)),
+        Ok(at) if index(&location.key, items.len() + 1).is_none() => invalid_index(at),
         Ok(_) => "the document would be too deep".into(),
     })
 }
@@ -83,15 +83,15 @@ fn add_fault(document: &mut Value, path: &str) -> Option<String> {
 /// Describes why the value at a path cannot be read or removed. The description is empty if it can. Returns `None` if
 /// the container does not exist.
 fn take_fault(document: &mut Value, path: &str, must_be: bool) -> Option<String> {
-    let place = Place::find(document, path).ok()?;
-    Some(match &*place.container {
-        Value::Array(items) => match place.key.parse::<i64>() {
-            Err(_) => not_a_number(&place.key),
-            Ok(at) if index(&place.key, items.len()).is_none() => invalid_index(at),
+    let location = PatchLocation::find(document, path).ok()?;
+    Some(match &*location.container {
+        Value::Array(items) => match location.key.parse::<i64>() {
+            Err(_) => not_a_number(&location.key),
+            Ok(at) if index(&location.key, items.len()).is_none() => invalid_index(at),
             Ok(_) => String::new(),
         },
-        container if must_be && container.get(&place.key).is_none() => {
-            format!("Unable to remove nonexistent key: {}: {MISSING}", place.key)
+        container if must_be && container.get(&location.key).is_none() => {
+            format!("Unable to remove nonexistent key: {}: {MISSING}", location.key)
         }
         _ => String::new(),
     })

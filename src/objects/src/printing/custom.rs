@@ -18,12 +18,12 @@ pub struct CustomTable {
     /// The name, and the columns of the definition.
     pub columns: Vec<Column>,
     /// The source of the cells of each column but the first.
-    sources: Vec<(Path, Kind)>,
+    sources: Vec<(Path, CellType)>,
 }
 
 /// The type of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CellType {
     Integer,
     Number,
     String,
@@ -80,28 +80,28 @@ fn name_column() -> Column {
     }
 }
 
-fn kind(name: &str) -> Kind {
+fn kind(name: &str) -> CellType {
     match name {
-        "integer" => Kind::Integer,
-        "number" => Kind::Number,
-        "string" => Kind::String,
-        "boolean" => Kind::Boolean,
-        "date" => Kind::Date,
-        _ => Kind::Other,
+        "integer" => CellType::Integer,
+        "number" => CellType::Number,
+        "string" => CellType::String,
+        "boolean" => CellType::Boolean,
+        "date" => CellType::Date,
+        _ => CellType::Other,
     }
 }
 
 /// Returns the cell of a value; `null` when the value is not of the column's type.
-fn made(value: &Value, kind: Kind, now: Timestamp) -> Value {
+fn made(value: &Value, kind: CellType, now: Timestamp) -> Value {
     match (kind, value) {
-        (Kind::String, value) => text(value).into(),
-        (Kind::Integer, Value::Int(number)) => Value::Int(*number),
+        (CellType::String, value) => text(value).into(),
+        (CellType::Integer, Value::Int(number)) => Value::Int(*number),
         // Like Go's conversion, this one drops the fraction; unlike Go's, it clamps numbers that do not fit 64 bits.
-        (Kind::Integer, Value::Float(number)) => Value::Int(number.get() as i64),
-        (Kind::Number, Value::Int(number)) => Float::new(*number as f64).map_or(Value::Null, Value::Float),
-        (Kind::Number, Value::Float(number)) => Value::Float(*number),
-        (Kind::Boolean, Value::Bool(flag)) => Value::Bool(*flag),
-        (Kind::Date, Value::Str(text)) => date(text, now).into(),
+        (CellType::Integer, Value::Float(number)) => Value::Int(number.get() as i64),
+        (CellType::Number, Value::Int(number)) => Float::new(*number as f64).map_or(Value::Null, Value::Float),
+        (CellType::Number, Value::Float(number)) => Value::Float(*number),
+        (CellType::Boolean, Value::Bool(flag)) => Value::Bool(*flag),
+        (CellType::Date, Value::Str(text)) => date(text, now).into(),
         _ => Value::Null,
     }
 }

@@ -126,7 +126,7 @@ pub struct Strategy {
     pub aliases: &'static [(&'static str, &'static str)],
     /// The fields that writes leave as they are, each with everything below it, by the name of the subresource (empty
     /// for the object itself). Names only what differs from the rule of [`Strategy::reset_fields`].
-    pub resets: &'static [(&'static str, reset::Paths)],
+    pub resets: &'static [(&'static str, reset::FieldPaths)],
     /// The protection of objects that others use. `None` if they can be removed at any time.
     pub protection: Option<&'static Protection>,
     /// Group, version and name of the kind in which objects of all versions are stored. `None` if each version is
@@ -186,7 +186,7 @@ impl Strategy {
 
     /// Returns the fields that writes of the object, or of a subresource of it, leave as they are. If the kind's status
     /// is written through `/status` alone, the object leaves it, and `/status` leaves the spec.
-    pub fn reset_fields(&self, subresource: &str) -> reset::Paths {
+    pub fn reset_fields(&self, subresource: &str) -> reset::FieldPaths {
         let own = self.resets.iter().find(|(name, _)| *name == subresource);
         match (own, subresource) {
             (Some((_, paths)), _) => paths,

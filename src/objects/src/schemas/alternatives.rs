@@ -3,12 +3,12 @@
 use flotilla_proto::structural::{Structural, ValueValidations};
 use flotilla_proto::value::Value;
 
-use super::check::{Outcome, Walk};
+use super::check::{CheckOutcome, Walk};
 use crate::field::quote;
 
 impl Walk<'_> {
     /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Their schemas check unchanged values as strictly as changed ones.
-    pub(super) fn alternatives(&mut self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
+    pub(super) fn alternatives(&mut self, rules: &ValueValidations, value: &Value, out: &mut CheckOutcome) {
         if !rules.any_of().is_empty() {
             let found = self.best(rules.any_of(), value, true);
             if found.valid == 0 {
@@ -51,14 +51,14 @@ impl Walk<'_> {
         out.matches += 1;
     }
 
-    fn tell_of_schemas(&self, out: &mut Outcome, why: &str) {
+    fn tell_of_schemas(&self, out: &mut CheckOutcome, why: &str) {
         self.tell(out, || self.remark(format!("{} {why}", quote(&self.path))));
     }
 
     /// Counts the alternatives that hold, up to the first one if `first_only`. Returns the count and the outcome of the
     /// first that holds. If none holds, returns the outcome of the one that passes the most checks.
     fn best(&mut self, schemas: &[Structural], value: &Value, first_only: bool) -> Alternatives {
-        let mut found = Alternatives { valid: 0, best: Outcome::default() };
+        let mut found = Alternatives { valid: 0, best: CheckOutcome::default() };
         for (index, schema) in schemas.iter().enumerate() {
             let outcome = self.value(schema, value, None);
             if outcome.is_valid() {
@@ -81,5 +81,5 @@ impl Walk<'_> {
 
 struct Alternatives {
     valid: usize,
-    best: Outcome,
+    best: CheckOutcome,
 }

@@ -40,7 +40,7 @@ pub fn check(schema: &Structural, checked: CheckedValue<'_>, errors: &mut Errors
 
 /// The result of checking a value.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct CheckOutcome {
     /// The errors, up to the bound on their size.
     pub(super) errors: Vec<FieldError>,
     /// Whether any check failed, even if its error was left out.
@@ -49,7 +49,7 @@ pub(super) struct Outcome {
     pub(super) matches: usize,
 }
 
-impl Outcome {
+impl CheckOutcome {
     pub(super) fn is_valid(&self) -> bool {
         !self.is_broken
     }
@@ -71,7 +71,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    pub(super) fn value(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> Outcome {
+    pub(super) fn value(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> CheckOutcome {
         let mut outcome = self.judge(schema, value, pair);
         if !outcome.is_valid() && pair.is_some_and(Pair::is_equal) {
             self.forget(std::mem::take(&mut outcome.errors));
@@ -81,7 +81,7 @@ impl Walk<'_> {
     }
 
     /// Records that a check failed. Adds its error unless the errors already have the size that is allowed.
-    pub(super) fn tell(&self, out: &mut Outcome, error: impl FnOnce() -> FieldError) {
+    pub(super) fn tell(&self, out: &mut CheckOutcome, error: impl FnOnce() -> FieldError) {
         out.is_broken = true;
         let mut size = self.size.get();
         if !size.is_enough() {
@@ -99,9 +99,9 @@ impl Walk<'_> {
         self.size.set(size);
     }
 
-    fn judge(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> Outcome {
+    fn judge(&mut self, schema: &Structural, value: &Value, pair: Option<Pair<'_>>) -> CheckOutcome {
         let (rules, format) = (schema.rules(), format::checked(schema));
-        let mut out = Outcome::default();
+        let mut out = CheckOutcome::default();
         if value.is_null() {
             self.type_of(schema, format, value, &mut out);
             self.enumeration(rules, value, &mut out);
@@ -153,7 +153,7 @@ impl Walk<'_> {
         self.error(ErrorKind::TypeInvalid, found.clone(), &format!("must be of type {wanted}: {found}"))
     }
 
-    fn type_of(&self, schema: &Structural, format: &str, value: &Value, out: &mut Outcome) {
+    fn type_of(&self, schema: &Structural, format: &str, value: &Value, out: &mut CheckOutcome) {
         match mismatch(schema, format, value) {
             Some((wanted, found)) => self.tell(out, || self.wrong_type(wanted, found)),
             None => out.matches += 1,
@@ -161,7 +161,7 @@ impl Walk<'_> {
     }
 
     /// Checks `enum`.
-    fn enumeration(&self, rules: &ValueValidations, value: &Value, out: &mut Outcome) {
+    fn enumeration(&self, rules: &ValueValidations, value: &Value, out: &mut CheckOutcome) {
         let allowed = rules.enumeration();
         if allowed.is_empty() || allowed.names(value) {
             return;
@@ -182,7 +182,7 @@ impl Walk<'_> {
     }
 
     /// Checks the lengths and the pattern, and reports the first of them that does not hold. Then checks the format.
-    fn string(&self, rules: &ValueValidations, format: &str, text: &str, out: &mut Outcome) {
+    fn string(&self, rules: &ValueValidations, format: &str, text: &str, out: &mut CheckOutcome) {
         let length = text.chars().count() as i64;
         let invalid = |what: String| self.error(ErrorKind::Invalid, quote(text), &what);
         if let Some(max) = rules.max_length().filter(|max| length > *max) {
@@ -208,7 +208,7 @@ impl Walk<'_> {
     }
 
     /// Checks that a count lies within its bounds; `of` names what is counted.
-    fn count(&self, count: usize, (min, max): (Option<i64>, Option<i64>), of: &str, out: &mut Outcome) {
+    fn count(&self, count: usize, (min, max): (Option<i64>, Option<i64>), of: &str, out: &mut CheckOutcome) {
         if let Some(min) = min.filter(|min| (count as i64) < *min) {
             let what = || format!("should have at least {min} {of}");
             self.tell(out, || self.error(ErrorKind::Invalid, count.to_string(), &what()));
@@ -218,7 +218,7 @@ impl Walk<'_> {
         }
     }
 
-    fn items(&mut self, schema: &Structural, items: &[Value], pair: Option<Pair<'_>>, out: &mut Outcome) {
+    fn items(&mut self, schema: &Structural, items: &[Value], pair: Option<Pair<'_>>, out: &mut CheckOutcome) {
         let length = self.path.len();
         let old = pair.and_then(Pair::items);
         if let Some(of) = schema.items.as_deref() {
@@ -237,7 +237,7 @@ impl Walk<'_> {
         out.matches += 1;
     }
 
-    fn object(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut Outcome) {
+    fn object(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut CheckOutcome) {
         let rules = schema.rules();
         self.count(map.len(), (rules.min_properties(), rules.max_properties()), "properties", out);
         self.additional(schema, map, pair, out);
@@ -264,7 +264,7 @@ impl Walk<'_> {
     }
 
     /// Checks the members that `properties` does not list.
-    fn additional(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut Outcome) {
+    fn additional(&mut self, schema: &Structural, map: &Map, pair: Option<Pair<'_>>, out: &mut CheckOutcome) {
         let length = self.path.len();
         let others = || map.iter().filter(|(name, _)| schema.property(name).is_none());
         match &schema.additional {

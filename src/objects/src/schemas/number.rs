@@ -5,7 +5,7 @@
 use flotilla_proto::structural::{Structural, ValueType};
 use flotilla_proto::value::Value;
 
-use super::check::{Outcome, Walk};
+use super::check::{CheckOutcome, Walk};
 use crate::field::{ErrorKind, FieldError, float, shown};
 
 /// The greatest whole number up to which a float holds every whole number (2^53 - 1).
@@ -41,10 +41,10 @@ enum Number {
 
 impl Walk<'_> {
     /// Checks range, multiples and bounds.
-    pub(super) fn number(&self, schema: &Structural, format: &str, value: &Value, out: &mut Outcome) {
+    pub(super) fn number(&self, schema: &Structural, format: &str, value: &Value, out: &mut CheckOutcome) {
         let of = schema.of.filter(|of| !schema.int_or_string && matches!(of, ValueType::Integer | ValueType::Number));
         // Reports a number that is out of range. Returns whether it is out of range.
-        let range = |name: &str, in_range: bool, out: &mut Outcome| {
+        let range = |name: &str, in_range: bool, out: &mut CheckOutcome| {
             let of = of.map_or("", ValueType::name);
             let form =
                 || if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
@@ -87,7 +87,7 @@ impl Walk<'_> {
         out.matches += 1;
     }
 
-    fn multiple(&self, number: Number, factor: f64, out: &mut Outcome) {
+    fn multiple(&self, number: Number, factor: f64, out: &mut CheckOutcome) {
         let factor = number.like(factor);
         let (positive, holds) = match (number, factor) {
             (Number::Int(number), Number::Int(factor)) => (factor > 0, factor > 0 && number % factor == 0),

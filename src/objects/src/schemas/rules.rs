@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_cel::schema::limits::OBJECT_COST;
 use flotilla_cel::schema::structural::Schema;
-use flotilla_cel::schema::{Found, Kind, ValidatedObject, Validator, Violation};
+use flotilla_cel::schema::{Findings, ValidatedObject, Validator, Violation, ViolationKind};
 use flotilla_cel::with_room;
 use flotilla_proto::structural::Structural;
 use flotilla_proto::value::{ObjectText, Value};
@@ -66,7 +66,7 @@ pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64
     let Some(validator) = validator(stated, is_resource) else { return budget };
     let (schema, new) = (&Structural::of(stated), stated.at(&["default"]));
     let subject = ValidatedObject { schema, new, old: None, at };
-    let mut tell = |found: Found| {
+    let mut tell = |found: Findings| {
         errors.append(found.errors.into_iter().map(FieldError::from));
         found.remaining
     };
@@ -80,12 +80,12 @@ pub fn validate_default(stated: &Value, is_resource: bool, at: &str, budget: i64
 impl From<Violation> for FieldError {
     fn from(violation: Violation) -> Self {
         let kind = match violation.kind {
-            Kind::Invalid => ErrorKind::Invalid,
-            Kind::Forbidden => ErrorKind::Forbidden,
-            Kind::Required => ErrorKind::Required,
-            Kind::Duplicate => ErrorKind::Duplicate,
-            Kind::NotSupported => ErrorKind::NotSupported,
-            Kind::Internal => ErrorKind::Internal,
+            ViolationKind::Invalid => ErrorKind::Invalid,
+            ViolationKind::Forbidden => ErrorKind::Forbidden,
+            ViolationKind::Required => ErrorKind::Required,
+            ViolationKind::Duplicate => ErrorKind::Duplicate,
+            ViolationKind::NotSupported => ErrorKind::NotSupported,
+            ViolationKind::Internal => ErrorKind::Internal,
         };
         Self { kind, field: violation.field, shown: violation.shown, detail: violation.detail }
     }

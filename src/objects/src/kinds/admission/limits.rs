@@ -143,13 +143,13 @@ fn comparable(amounts: [Option<&Quantity>; 2], enforced: &Quantity) -> ([i64; 2]
 
 /// A rule: takes the kind of limit, the resource, its request and limit, and the bound. Returns the message if they
 /// break the bound, else `None`.
-type Rule = fn(&str, &str, [Option<&Quantity>; 2], &Quantity) -> Option<String>;
+type BoundCheck = fn(&str, &str, [Option<&Quantity>; 2], &Quantity) -> Option<String>;
 
 /// Checks requests and limits against one item of a LimitRange; claims have no limits, so only their requests are
 /// checked.
 fn check(limit: &Value, requests: &Amounts, limits: Option<&Amounts>, wrong: &mut Vec<String>) {
     let kind = limit.str_at(&["type"]);
-    let mut each = |which: &str, rule: Rule| {
+    let mut each = |which: &str, rule: BoundCheck| {
         let mut bounds: Vec<(&str, &Value)> = limit.map_at(&[which]).into_iter().flat_map(Map::iter).collect();
         bounds.sort_unstable_by_key(|(name, _)| *name);
         for (name, bound) in bounds {

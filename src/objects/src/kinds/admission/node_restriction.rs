@@ -10,7 +10,7 @@ use crate::rules::semantic;
 use crate::rules::shown;
 
 /// `Ok` if the node may make the write, else the reason why not.
-type Verdict = Result<(), String>;
+type NodeWriteCheck = Result<(), String>;
 
 /// The annotation of mirror pods, which a node creates for the static pods that it runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -70,7 +70,7 @@ pub fn mirror_pod(node: &str, pod: &Value) -> Result<String, String> {
 ///
 /// # Errors
 /// The reason, which names the sort of object that the pod refers to.
-pub fn refers_to_nothing(node: &str, pod: &Value) -> Verdict {
+pub fn refers_to_nothing(node: &str, pod: &Value) -> NodeWriteCheck {
     match referred(pod) {
         Some(what) => Err(format!("node {} can not create pods that reference {what}", quote(node))),
         None => Ok(()),
@@ -139,7 +139,7 @@ fn referred_by_volume(volume: &Value) -> Option<&'static str> {
 ///
 /// # Errors
 /// The reason why the node may not write the status.
-pub fn pod_status(node: &str, pod: &Value, old: &Value) -> Verdict {
+pub fn pod_status(node: &str, pod: &Value, old: &Value) -> NodeWriteCheck {
     let this = quote(node);
     if old.str_at(&["spec", "nodeName"]) != node {
         return Err(format!("node {this} can only update pod status for pods with spec.nodeName set to itself"));
@@ -162,7 +162,7 @@ pub fn pod_status(node: &str, pod: &Value, old: &Value) -> Verdict {
 ///
 /// # Errors
 /// The reason why the node may not write the status.
-pub fn claim_status(node: &str, claim: &Value, old: &Value) -> Verdict {
+pub fn claim_status(node: &str, claim: &Value, old: &Value) -> NodeWriteCheck {
     let rest = |claim: &Value| {
         let mut rest = claim.clone();
         for path in [
@@ -194,7 +194,7 @@ pub fn claim_status(node: &str, claim: &Value, old: &Value) -> Verdict {
 ///
 /// # Errors
 /// The reason why the node may not create the object.
-pub fn new_node(this: &str, node: &Value) -> Verdict {
+pub fn new_node(this: &str, node: &Value) -> NodeWriteCheck {
     if !node.at(&["spec", "configSource"]).is_null() {
         return Err(format!("node {} is not allowed to create pods with a non-nil configSource", quote(this)));
     }
@@ -209,7 +209,7 @@ pub fn new_node(this: &str, node: &Value) -> Verdict {
 ///
 /// # Errors
 /// The reason why the node may not change the object.
-pub fn changed_node(this: &str, node: &Value, old: &Value) -> Verdict {
+pub fn changed_node(this: &str, node: &Value, old: &Value) -> NodeWriteCheck {
     let same = |path: &[&str]| semantic::equal_at(node, old, path);
     let source = ["spec", "configSource"];
     let refuse = |what: &str| Err(format!("node {} is not allowed to {what}", quote(this)));

@@ -61,8 +61,8 @@ pub static STRATEGY: Strategy = Strategy {
     },
     prepare_status,
     validate: |object, errors| validate(object, None, errors),
-    validate_update: |object, old, errors| validate_change(object, old, Part::Object, errors),
-    validate_status: |object, old, errors| validate_change(object, old, Part::Status, errors),
+    validate_update: |object, old, errors| validate_change(object, old, WritablePart::Object, errors),
+    validate_status: |object, old, errors| validate_change(object, old, WritablePart::Status, errors),
     subresources: &[("approval", Subresource { prepare: prepare_approval, validate: validate_approval })],
     selectable: &[("spec.signerName", |object| object.str_at(&["spec", "signerName"]).to_owned())],
     resets: &[
@@ -76,7 +76,7 @@ pub static STRATEGY: Strategy = Strategy {
 
 /// The part of a CertificateSigningRequest that a write may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum WritablePart {
     Object,
     Status,
     Approval,
@@ -156,7 +156,7 @@ pub fn prepare_approval(object: &mut Value, old: &Value, now: Timestamp) {
 
 /// Checks a write of `/approval`.
 pub fn validate_approval(object: &Value, old: &Value, errors: &mut Errors) {
-    validate_change(object, old, Part::Approval, errors);
+    validate_change(object, old, WritablePart::Approval, errors);
 }
 
 fn conditions(object: &Value) -> &[Value] {
@@ -339,7 +339,7 @@ fn repeated<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl Iterator<I
     items.into_iter().enumerate().filter_map(move |(index, item)| (!earlier.insert(item)).then_some(index))
 }
 
-fn validate_change(object: &Value, old: &Value, part: Part, errors: &mut Errors) {
+fn validate_change(object: &Value, old: &Value, part: WritablePart, errors: &mut Errors) {
     metadata::validate_again(STRATEGY.name, false, object, errors);
     validate(object, Some(old), errors);
     let path = Path::root("status.conditions");
@@ -351,7 +351,7 @@ fn validate_change(object: &Value, old: &Value, part: Part, errors: &mut Errors)
             errors.forbidden(&path, format!("updates may not remove a condition of type {}", quote(kind)));
         }
     }
-    if part != Part::Approval {
+    if part != WritablePart::Approval {
         for kind in ["Approved", "Denied"] {
             let (after, before) = (of(object, kind), of(old, kind));
             if after.len() > before.len() {
@@ -366,7 +366,7 @@ fn validate_change(object: &Value, old: &Value, part: Part, errors: &mut Errors)
     let before = old.str_at(&["status", "certificate"]);
     if object.str_at(&["status", "certificate"]) != before {
         let path = Path::root("status.certificate");
-        if part != Part::Status {
+        if part != WritablePart::Status {
             errors.forbidden(&path, "updates may not set certificate content");
         } else if !before.is_empty() {
             errors.forbidden(&path, "updates may not modify existing certificate content");
@@ -404,7 +404,7 @@ mod tests {
         let mut new = old.clone();
         new.set_at(&["status", "conditions"], value!([{"type": "Approved", "status": "True"}]));
         let mut errors = Errors::default();
-        validate_change(&new, &old, Part::Status, &mut errors);
+        validate_change(&new, &old, WritablePart::Status, &mut errors);
         assert_eq!(errors.0.len(), 1);
         prepare_approval(&mut new, &old, Timestamp { seconds: 0, nanos: 0 });
         let mut errors = Errors::default();

@@ -31,12 +31,12 @@ pub struct Requested {
     pub common_name: String,
     /// The organizations: groups.
     organizations: Vec<String>,
-    names: Names,
+    names: NameCounts,
 }
 
 /// The number of alternative names of each type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Names {
+struct NameCounts {
     dns: usize,
     email: usize,
     ip: usize,
@@ -57,7 +57,7 @@ impl Requested {
         let (_, parsed) = X509CertificationRequest::from_der(&block.der).map_err(|error| error.to_string())?;
         let subject = &parsed.certification_request_info.subject;
         let text = |value: &x509_parser::x509::AttributeTypeAndValue<'_>| value.as_str().unwrap_or("").to_owned();
-        let mut names = Names::default();
+        let mut names = NameCounts::default();
         for extension in parsed.requested_extensions().into_iter().flatten() {
             if let ParsedExtension::SubjectAlternativeName(alternatives) = extension {
                 alternatives.general_names.iter().for_each(|name| names.count(name));
@@ -83,7 +83,7 @@ impl Requested {
     }
 
     fn check_node_client(&self, usages: &[Value]) -> Result<(), String> {
-        let Names { dns, email, ip, uri } = self.names;
+        let NameCounts { dns, email, ip, uri } = self.names;
         let refused = [(dns, "DNS"), (email, "Email"), (ip, "IP"), (uri, "URI")];
         self.check_organization()?;
         if let Some((_, sort)) = refused.iter().find(|(count, _)| *count > 0) {
@@ -94,7 +94,7 @@ impl Requested {
     }
 
     fn check_node_serving(&self, usages: &[Value]) -> Result<(), String> {
-        let Names { dns, email, ip, uri } = self.names;
+        let NameCounts { dns, email, ip, uri } = self.names;
         self.check_organization()?;
         if dns + ip == 0 {
             return Err("DNS or IP subjectAltName is required".into());
@@ -118,7 +118,7 @@ impl Requested {
     }
 }
 
-impl Names {
+impl NameCounts {
     fn count(&mut self, name: &GeneralName<'_>) {
         match name {
             GeneralName::DNSName(_) => self.dns += 1,

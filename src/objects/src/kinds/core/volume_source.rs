@@ -5,40 +5,42 @@ use flotilla_proto::value::{Map, Value};
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
-type Check = fn(source: &Value, path: &Path<'_>, errors: &mut Errors);
+type SourceCheck = fn(source: &Value, path: &Path<'_>, errors: &mut Errors);
 
 /// A type of source: its field, its name in errors about its members, its name in the error about a second source, and
 /// its check.
-struct Source(&'static str, &'static str, &'static str, Check);
+struct VolumeSource(&'static str, &'static str, &'static str, SourceCheck);
 
-const SOURCES: [Source; 22] = [
-    Source("hostPath", "hostPath", "hostPath", host_path),
-    Source("gcePersistentDisk", "persistentDisk", "gcePersistentDisk", |s, p, e| disk(s, "pdName", p, e)),
-    Source("awsElasticBlockStore", "awsElasticBlockStore", "awsElasticBlockStore", |s, p, e| disk(s, "volumeID", p, e)),
-    Source("glusterfs", "glusterfs", "glusterfs", glusterfs),
-    Source("flocker", "flocker", "flocker", flocker),
-    Source("nfs", "nfs", "nfs", nfs),
-    Source("rbd", "rbd", "rbd", |s, p, e| require(s, &["monitors", "image"], p, e)),
-    Source("quobyte", "quobyte", "quobyte", quobyte),
-    Source("cephfs", "cephfs", "cephFS", |s, p, e| require(s, &["monitors"], p, e)),
-    Source("iscsi", "iscsi", "iscsi", iscsi),
-    Source("cinder", "cinder", "cinder", |s, p, e| {
+const SOURCES: [VolumeSource; 22] = [
+    VolumeSource("hostPath", "hostPath", "hostPath", host_path),
+    VolumeSource("gcePersistentDisk", "persistentDisk", "gcePersistentDisk", |s, p, e| disk(s, "pdName", p, e)),
+    VolumeSource("awsElasticBlockStore", "awsElasticBlockStore", "awsElasticBlockStore", |s, p, e| {
+        disk(s, "volumeID", p, e)
+    }),
+    VolumeSource("glusterfs", "glusterfs", "glusterfs", glusterfs),
+    VolumeSource("flocker", "flocker", "flocker", flocker),
+    VolumeSource("nfs", "nfs", "nfs", nfs),
+    VolumeSource("rbd", "rbd", "rbd", |s, p, e| require(s, &["monitors", "image"], p, e)),
+    VolumeSource("quobyte", "quobyte", "quobyte", quobyte),
+    VolumeSource("cephfs", "cephfs", "cephFS", |s, p, e| require(s, &["monitors"], p, e)),
+    VolumeSource("iscsi", "iscsi", "iscsi", iscsi),
+    VolumeSource("cinder", "cinder", "cinder", |s, p, e| {
         require(s, &["volumeID"], p, e);
         secret(s, p, e);
     }),
-    Source("fc", "fc", "fc", fibre_channel),
-    Source("flexVolume", "flexVolume", "flexVolume", flex_volume),
-    Source("azureFile", "azureFile", "azureFile", azure_file),
-    Source("vsphereVolume", "vsphereVolume", "vsphereVolume", |s, p, e| require(s, &["volumePath"], p, e)),
-    Source("photonPersistentDisk", "photonPersistentDisk", "photonPersistentDisk", |s, p, e| {
+    VolumeSource("fc", "fc", "fc", fibre_channel),
+    VolumeSource("flexVolume", "flexVolume", "flexVolume", flex_volume),
+    VolumeSource("azureFile", "azureFile", "azureFile", azure_file),
+    VolumeSource("vsphereVolume", "vsphereVolume", "vsphereVolume", |s, p, e| require(s, &["volumePath"], p, e)),
+    VolumeSource("photonPersistentDisk", "photonPersistentDisk", "photonPersistentDisk", |s, p, e| {
         require(s, &["pdID"], p, e)
     }),
-    Source("portworxVolume", "portworxVolume", "portworxVolume", |s, p, e| require(s, &["volumeID"], p, e)),
-    Source("azureDisk", "azureDisk", "azureDisk", azure_disk),
-    Source("scaleIO", "scaleIO", "scaleIO", |s, p, e| require(s, &["gateway", "system", "volumeName"], p, e)),
-    Source("local", "local", "local", local),
-    Source("storageos", "storageos", "storageos", storage_os),
-    Source("csi", "csi", "csi", csi),
+    VolumeSource("portworxVolume", "portworxVolume", "portworxVolume", |s, p, e| require(s, &["volumeID"], p, e)),
+    VolumeSource("azureDisk", "azureDisk", "azureDisk", azure_disk),
+    VolumeSource("scaleIO", "scaleIO", "scaleIO", |s, p, e| require(s, &["gateway", "system", "volumeName"], p, e)),
+    VolumeSource("local", "local", "local", local),
+    VolumeSource("storageos", "storageos", "storageos", storage_os),
+    VolumeSource("csi", "csi", "csi", csi),
 ];
 
 /// Sets the defaults of a volume's source.
@@ -75,7 +77,7 @@ pub fn stated(spec: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
 /// Checks that a volume has one source, and that the source is complete. `name` is the name of the volume.
 pub fn validate(spec: &Value, name: &str, path: &Path<'_>, errors: &mut Errors) {
     let mut count = 0;
-    for Source(field, inside, other, check) in &SOURCES {
+    for VolumeSource(field, inside, other, check) in &SOURCES {
         let source = spec.at(&[field]);
         if source.is_null() {
             continue;

@@ -26,10 +26,10 @@ const BINDING_CONDITIONS_MAX: usize = 4;
 const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "None"];
 
 /// A check of one item of a list.
-pub type Item<'a> = &'a mut dyn FnMut(&Value, &Path<'_>, &mut Errors);
+pub type ItemCheck<'a> = &'a mut dyn FnMut(&Value, &Path<'_>, &mut Errors);
 
 /// Checks the items of a list of at most `max` items. If the list is longer, checks no item and returns false.
-pub fn each(items: &[Value], max: usize, path: &Path<'_>, errors: &mut Errors, item: Item<'_>) -> bool {
+pub fn each(items: &[Value], max: usize, path: &Path<'_>, errors: &mut Errors, item: ItemCheck<'_>) -> bool {
     if items.len() > max {
         errors.too_many(path, items.len(), max);
         return false;
@@ -47,7 +47,7 @@ pub fn each_once(
     key: fn(&Value) -> Value,
     path: &Path<'_>,
     errors: &mut Errors,
-    item: Item<'_>,
+    item: ItemCheck<'_>,
 ) {
     if !each(items, max, path, errors, item) {
         return;

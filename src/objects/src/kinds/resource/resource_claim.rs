@@ -117,9 +117,9 @@ fn default_request(request: &mut Map) {
 }
 
 /// The names of a claim's requests, each with the names of its alternatives.
-type Requests<'a> = HashMap<&'a str, HashSet<&'a str>>;
+type RequestNames<'a> = HashMap<&'a str, HashSet<&'a str>>;
 
-fn request_names(devices: &Value) -> Requests<'_> {
+fn request_names(devices: &Value) -> RequestNames<'_> {
     devices
         .list_at(&["requests"])
         .iter()
@@ -130,7 +130,7 @@ fn request_names(devices: &Value) -> Requests<'_> {
         .collect()
 }
 
-fn is_request(name: &str, requests: &Requests<'_>) -> bool {
+fn is_request(name: &str, requests: &RequestNames<'_>) -> bool {
     match name.split_once('/') {
         None => requests.contains_key(name),
         Some((request, alternative)) => {
@@ -139,7 +139,7 @@ fn is_request(name: &str, requests: &Requests<'_>) -> bool {
     }
 }
 
-fn validate_request_name(name: &str, requests: &Requests<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn validate_request_name(name: &str, requests: &RequestNames<'_>, path: &Path<'_>, errors: &mut Errors) {
     if name.split('/').count() <= 2 {
         for part in name.split('/') {
             names::check(path, part, names::dns1123_label, errors);
@@ -151,7 +151,7 @@ fn validate_request_name(name: &str, requests: &Requests<'_>, path: &Path<'_>, e
     errors.invalid_str(path, name, NOT_A_REQUEST);
 }
 
-fn validate_request_names(owner: &Value, requests: &Requests<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn validate_request_names(owner: &Value, requests: &RequestNames<'_>, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("requests");
     device::each_once(
         owner.list_at(&["requests"]),
@@ -299,7 +299,7 @@ fn validate_status(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-fn validate_allocation(allocation: &Value, requests: &Requests<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn validate_allocation(allocation: &Value, requests: &RequestNames<'_>, path: &Path<'_>, errors: &mut Errors) {
     let (devices, place) = (allocation.at(&["devices"]), path.child("devices"));
     let results = devices.list_at(&["results"]);
     device::each(results, REQUESTS_MAX, &place.child("results"), errors, &mut |result, path, errors| {

@@ -241,7 +241,7 @@ fn validate_device_places(device: &Value, chosen: bool, path: &Path<'_>, errors:
 }
 
 /// Checks a map whose keys are qualified names.
-fn validate_map(owner: &Value, field: &str, path: &Path<'_>, errors: &mut Errors, item: device::Item<'_>) {
+fn validate_map(owner: &Value, field: &str, path: &Path<'_>, errors: &mut Errors, item: device::ItemCheck<'_>) {
     let path = path.child(field);
     for (name, value) in owner.map_at(&[field]).into_iter().flat_map(Map::iter) {
         device::validate_qualified_name(name, &path, errors);

@@ -5,11 +5,11 @@ use std::cmp::Ordering;
 
 use flotilla_proto::value::Value;
 
-use super::{Filter, Node, Path, Slice};
+use super::{Filter, Path, PathNode, Slice};
 use crate::limits::JSONPATH_VALUES_MAX;
 
 /// An intermediate value: a part of the object, or a literal.
-type Found<'a> = Cow<'a, Value>;
+type PathValue<'a> = Cow<'a, Value>;
 
 /// The error that a step does not fit its value; it makes the whole path fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Path {
         self.walk(vec![Cow::Borrowed(object)])
     }
 
-    fn walk<'a>(&self, mut values: Vec<Found<'a>>) -> Result<Vec<Found<'a>>, Mismatch> {
+    fn walk<'a>(&self, mut values: Vec<PathValue<'a>>) -> Result<Vec<PathValue<'a>>, Mismatch> {
         for node in &self.nodes {
             values = node.step(&values)?;
         }
@@ -35,9 +35,9 @@ impl Path {
 
 /// Collects what `each` finds for every value.
 fn gather<'a>(
-    values: &[Found<'a>],
-    mut each: impl FnMut(&Found<'a>, &mut Vec<Found<'a>>) -> Result<(), Mismatch>,
-) -> Result<Vec<Found<'a>>, Mismatch> {
+    values: &[PathValue<'a>],
+    mut each: impl FnMut(&PathValue<'a>, &mut Vec<PathValue<'a>>) -> Result<(), Mismatch>,
+) -> Result<Vec<PathValue<'a>>, Mismatch> {
     let mut found = Vec::new();
     for value in values {
         each(value, &mut found)?;
@@ -48,8 +48,8 @@ fn gather<'a>(
     Ok(found)
 }
 
-impl Node {
-    fn step<'a>(&self, values: &[Found<'a>]) -> Result<Vec<Found<'a>>, Mismatch> {
+impl PathNode {
+    fn step<'a>(&self, values: &[PathValue<'a>]) -> Result<Vec<PathValue<'a>>, Mismatch> {
         let literal = |value: Value| Ok(values.iter().map(|_| Cow::Owned(value.clone())).collect());
         match self {
             Self::Field(name) => Ok(values.iter().filter_map(|value| member(value, name)).collect()),
@@ -82,7 +82,7 @@ impl Node {
     }
 }
 
-fn member<'a>(value: &Found<'a>, name: &str) -> Option<Found<'a>> {
+fn member<'a>(value: &PathValue<'a>, name: &str) -> Option<PathValue<'a>> {
     match value {
         Cow::Borrowed(value) => value.get(name).map(Cow::Borrowed),
         Cow::Owned(value) => value.get(name).cloned().map(Cow::Owned),
@@ -90,7 +90,7 @@ fn member<'a>(value: &Found<'a>, name: &str) -> Option<Found<'a>> {
 }
 
 /// Returns the members or items of a value, or the bytes of a string.
-fn children<'a>(value: &Found<'a>) -> Vec<Found<'a>> {
+fn children<'a>(value: &PathValue<'a>) -> Vec<PathValue<'a>> {
     let of_text = |text: &str| text.bytes().map(|byte| Cow::Owned(Value::Int(byte.into()))).collect();
     match value {
         Cow::Borrowed(Value::Object(map)) => map.values().map(Cow::Borrowed).collect(),
@@ -104,7 +104,7 @@ fn children<'a>(value: &Found<'a>) -> Vec<Found<'a>> {
 }
 
 /// Collects the value and all objects and lists in it, outer ones first.
-fn descend<'a>(value: &Found<'a>, found: &mut Vec<Found<'a>>) {
+fn descend<'a>(value: &PathValue<'a>, found: &mut Vec<PathValue<'a>>) {
     if !matches!(value.as_ref(), Value::Object(_) | Value::Array(_)) {
         return;
     }
@@ -116,7 +116,7 @@ fn descend<'a>(value: &Found<'a>, found: &mut Vec<Found<'a>>) {
 }
 
 impl Slice {
-    fn step<'a>(&self, values: &[Found<'a>]) -> Result<Vec<Found<'a>>, Mismatch> {
+    fn step<'a>(&self, values: &[PathValue<'a>]) -> Result<Vec<PathValue<'a>>, Mismatch> {
         let mut is_over = false;
         gather(values, |value, found| {
             if is_over || value.is_null() {
@@ -158,7 +158,7 @@ impl Slice {
 }
 
 impl Filter {
-    fn step<'a>(&self, value: &Found<'a>, found: &mut Vec<Found<'a>>) -> Result<(), Mismatch> {
+    fn step<'a>(&self, value: &PathValue<'a>, found: &mut Vec<PathValue<'a>>) -> Result<(), Mismatch> {
         value.as_array().ok_or(Mismatch)?;
         for item in children(value) {
             if self.takes(&item)? {
@@ -168,7 +168,7 @@ impl Filter {
         Ok(())
     }
 
-    fn takes(&self, item: &Found<'_>) -> Result<bool, Mismatch> {
+    fn takes(&self, item: &PathValue<'_>) -> Result<bool, Mismatch> {
         let left = self.left.walk(vec![item.clone()]);
         let Some((operator, right)) = &self.test else {
             // A part that fails to evaluate counts as existing.

@@ -42,12 +42,12 @@ fn code_point(character: char) -> String {
 /// A parsed path.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
-    nodes: Vec<Node>,
+    nodes: Vec<PathNode>,
 }
 
 /// One step of a path: from the values so far to the next ones.
 #[derive(Debug, Clone, PartialEq)]
-enum Node {
+enum PathNode {
     /// The member of this name.
     Field(String),
     /// All members or items.

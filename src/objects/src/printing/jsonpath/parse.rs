@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Float;
 
-use super::{Error, Filter, Node, Path, Slice};
+use super::{Error, Filter, Path, PathNode, Slice};
 use crate::limits::JSONPATH_DEPTH_MAX;
 
 impl Path {
@@ -26,7 +26,7 @@ fn parse(text: &str, depth: usize) -> Result<Path, Error> {
 
 struct Parser<'a> {
     rest: &'a str,
-    nodes: Vec<Node>,
+    nodes: Vec<PathNode>,
     depth: usize,
 }
 
@@ -52,9 +52,9 @@ impl<'a> Parser<'a> {
             c if c == '_' || c.is_alphanumeric() => {
                 let word = self.take(is_terminator);
                 self.nodes.push(match word {
-                    "true" => Node::Bool(true),
-                    "false" => Node::Bool(false),
-                    _ => Node::Word,
+                    "true" => PathNode::Bool(true),
+                    "false" => PathNode::Bool(false),
+                    _ => PathNode::Word,
                 });
             }
             '\n' | '\r' => return Err(Error::Unclosed),
@@ -84,14 +84,14 @@ impl<'a> Parser<'a> {
         });
         let (name, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
-        self.nodes.push(if name == "*" { Node::Wildcard } else { Node::Field(name.replace('\\', "")) });
+        self.nodes.push(if name == "*" { PathNode::Wildcard } else { PathNode::Field(name.replace('\\', "")) });
     }
 
     fn recursive(&mut self, rest: &'a str) -> Result<(), Error> {
-        if self.nodes.last() == Some(&Node::Recursive) {
+        if self.nodes.last() == Some(&PathNode::Recursive) {
             return Err(Error::Recursion);
         }
-        self.nodes.push(Node::Recursive);
+        self.nodes.push(PathNode::Recursive);
         self.rest = rest;
         if rest.starts_with(|c: char| c == '_' || c.is_alphanumeric()) {
             self.field();
@@ -105,8 +105,8 @@ impl<'a> Parser<'a> {
         let (text, rest) = self.rest.split_at(digits.map_or(self.rest.len(), |end| sign + end));
         self.rest = rest;
         let number = match (text.parse(), text.parse().ok().and_then(Float::new)) {
-            (Ok(int), _) => Node::Int(int),
-            (_, Some(float)) => Node::Float(float),
+            (Ok(int), _) => PathNode::Int(int),
+            (_, Some(float)) => PathNode::Float(float),
             _ => return Err(Error::Number(text.into())),
         };
         self.nodes.push(number);
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
                 },
                 c if c == quote => {
                     self.rest = &after[at + 1..];
-                    self.nodes.push(Node::Text(text));
+                    self.nodes.push(PathNode::Text(text));
                     return Ok(());
                 }
                 c => text.push(c),
@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         if text.contains(',') {
             let part = |part: &str| parse(&format!("[{}]", part.trim_matches(' ')), self.depth);
             let parts = text.split(',').map(part).collect::<Result<_, _>>()?;
-            self.nodes.push(Node::Union(parts));
+            self.nodes.push(PathNode::Union(parts));
             return Ok(());
         }
         let key = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
             self.nodes.extend(parse(&format!(".{key}"), self.depth)?.nodes);
             return Ok(());
         }
-        self.nodes.push(Node::Slice(slice(if text == "*" { ":" } else { text })?));
+        self.nodes.push(PathNode::Slice(slice(if text == "*" { ":" } else { text })?));
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
             }
             _ => Filter { left: parse(inside, self.depth)?, test: None },
         };
-        self.nodes.push(Node::Filter(Box::new(filter)));
+        self.nodes.push(PathNode::Filter(Box::new(filter)));
         Ok(())
     }
 }

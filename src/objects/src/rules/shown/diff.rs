@@ -16,7 +16,7 @@ struct Match {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Change {
+struct DiffRun {
     equal: bool,
     a: (usize, usize),
     b: (usize, usize),
@@ -131,17 +131,17 @@ impl<'a> Matcher<'a> {
         joined
     }
 
-    fn changes(&self) -> Vec<Change> {
+    fn changes(&self) -> Vec<DiffRun> {
         let end = Match { a: self.a.len(), b: self.b.len(), size: 0 };
         let (mut a, mut b) = (0, 0);
         let mut changes = Vec::new();
         for run in self.matches().into_iter().chain([end]) {
             if a < run.a || b < run.b {
-                changes.push(Change { equal: false, a: (a, run.a), b: (b, run.b) });
+                changes.push(DiffRun { equal: false, a: (a, run.a), b: (b, run.b) });
             }
             (a, b) = (run.a + run.size, run.b + run.size);
             if run.size > 0 {
-                changes.push(Change { equal: true, a: (run.a, a), b: (run.b, b) });
+                changes.push(DiffRun { equal: true, a: (run.a, a), b: (run.b, b) });
             }
         }
         changes
@@ -149,12 +149,12 @@ impl<'a> Matcher<'a> {
 }
 
 /// Splits changes into groups with a few lines of context each.
-fn groups(mut changes: Vec<Change>) -> Vec<Vec<Change>> {
-    let keep_end = |change: &mut Change| {
+fn groups(mut changes: Vec<DiffRun>) -> Vec<Vec<DiffRun>> {
+    let keep_end = |change: &mut DiffRun| {
         change.a.0 = change.a.0.max(change.a.1.saturating_sub(CONTEXT));
         change.b.0 = change.b.0.max(change.b.1.saturating_sub(CONTEXT));
     };
-    let keep_start = |change: &mut Change| {
+    let keep_start = |change: &mut DiffRun| {
         change.a.1 = change.a.1.min(change.a.0 + CONTEXT);
         change.b.1 = change.b.1.min(change.b.0 + CONTEXT);
     };

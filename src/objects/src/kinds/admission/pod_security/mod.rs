@@ -36,7 +36,7 @@ pub enum Level {
 
 /// The version of Kubernetes whose definition of a level applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum PolicyVersion {
     /// The newest version.
     Latest,
     /// 1.x.
@@ -49,7 +49,7 @@ pub struct Standard {
     /// The level.
     pub level: Level,
     /// The version.
-    pub version: Version,
+    pub version: PolicyVersion,
 }
 
 /// The standards that a namespace demands.
@@ -71,15 +71,15 @@ impl fmt::Display for Standard {
             Level::Restricted => "restricted",
         };
         match self.version {
-            Version::Latest => write!(f, "{level}:latest"),
-            Version::Minor(minor) => write!(f, "{level}:v1.{minor}"),
+            PolicyVersion::Latest => write!(f, "{level}:latest"),
+            PolicyVersion::Minor(minor) => write!(f, "{level}:v1.{minor}"),
         }
     }
 }
 
 impl Default for Standard {
     fn default() -> Self {
-        Self { level: Level::Privileged, version: Version::Latest }
+        Self { level: Level::Privileged, version: PolicyVersion::Latest }
     }
 }
 
@@ -110,9 +110,9 @@ impl Policy {
             }
             let version = label(&version_key);
             if let Some(text) = version {
-                standard.version = Version::parse(text).unwrap_or_else(|| {
+                standard.version = PolicyVersion::parse(text).unwrap_or_else(|| {
                     wrong(&version_key, text, WRONG_VERSION);
-                    Version::Latest
+                    PolicyVersion::Latest
                 });
             }
             (standard, level, version.is_some())
@@ -165,7 +165,7 @@ impl Level {
     }
 }
 
-impl Version {
+impl PolicyVersion {
     fn parse(text: &str) -> Option<Self> {
         if text == "latest" {
             return Some(Self::Latest);

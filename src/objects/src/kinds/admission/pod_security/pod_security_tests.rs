@@ -2,11 +2,11 @@ use flotilla_proto::value;
 
 use super::*;
 
-fn standard(level: Level, version: Version) -> Standard {
+fn standard(level: Level, version: PolicyVersion) -> Standard {
     Standard { level, version }
 }
 
-fn detail(level: Level, version: Version, spec: Value) -> String {
+fn detail(level: Level, version: PolicyVersion, spec: Value) -> String {
     in_detail(&violations(standard(level, version), &Value::object(), &spec))
 }
 
@@ -43,16 +43,16 @@ fn labels() {
 #[test]
 fn a_plain_pod() {
     let spec = value!({"containers": [{"name": "c"}]});
-    assert_eq!(detail(Level::Baseline, Version::Latest, spec.clone()), "");
+    assert_eq!(detail(Level::Baseline, PolicyVersion::Latest, spec.clone()), "");
     assert_eq!(
-        detail(Level::Restricted, Version::Latest, spec.clone()),
+        detail(Level::Restricted, PolicyVersion::Latest, spec.clone()),
         "allowPrivilegeEscalation != false (container \"c\" must set securityContext.allowPrivilegeEscalation=false), \
          unrestricted capabilities (container \"c\" must set securityContext.capabilities.drop=[\"ALL\"]), \
          runAsNonRoot != true (pod or container \"c\" must set securityContext.runAsNonRoot=true), seccompProfile (pod \
          or container \"c\" must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\")"
     );
     assert_eq!(
-        in_short(&violations(standard(Level::Restricted, Version::Minor(7)), &Value::object(), &spec)),
+        in_short(&violations(standard(Level::Restricted, PolicyVersion::Minor(7)), &Value::object(), &spec)),
         "runAsNonRoot != true"
     );
 }
@@ -66,7 +66,7 @@ fn a_hardened_pod_meets_restricted() {
         }}],
         "volumes": [{"name": "v", "emptyDir": {}}],
     });
-    assert_eq!(detail(Level::Restricted, Version::Latest, good), "");
+    assert_eq!(detail(Level::Restricted, PolicyVersion::Latest, good), "");
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn baseline_violations_are_listed() {
         ],
         "volumes": [{"name": "h", "hostPath": {"path": "/"}}],
     });
-    let latest = detail(Level::Baseline, Version::Latest, bad.clone());
+    let latest = detail(Level::Baseline, PolicyVersion::Latest, bad.clone());
     assert_eq!(
         latest,
         "non-default capabilities (container \"d\" must not include \"NET_ADMIN\" in \
@@ -89,7 +89,9 @@ fn baseline_violations_are_listed() {
          securityContext.privileged=true), seLinuxOptions (pod set forbidden securityContext.seLinuxOptions: type \
          \"t\"; user may not be set)"
     );
-    assert!(detail(Level::Baseline, Version::Minor(31), bad).ends_with(", forbidden sysctls (net.ipv4.tcp_rmem)"));
+    assert!(
+        detail(Level::Baseline, PolicyVersion::Minor(31), bad).ends_with(", forbidden sysctls (net.ipv4.tcp_rmem)")
+    );
 }
 
 #[test]
@@ -102,11 +104,11 @@ fn versions_matter() {
         }}],
     });
     assert_eq!(
-        detail(Level::Restricted, Version::Latest, own_users.clone()),
+        detail(Level::Restricted, PolicyVersion::Latest, own_users.clone()),
         "procMount (container \"c\" must not set securityContext.procMount to \"Unmasked\")"
     );
-    assert_eq!(detail(Level::Baseline, Version::Latest, own_users.clone()), "");
-    let before = detail(Level::Restricted, Version::Minor(34), own_users);
+    assert_eq!(detail(Level::Baseline, PolicyVersion::Latest, own_users.clone()), "");
+    let before = detail(Level::Restricted, PolicyVersion::Minor(34), own_users);
     assert!(before.starts_with("procMount") && before.contains("runAsUser=0"), "{before}");
 }
 

@@ -3,7 +3,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::{Level, Policy, Standard, Version, WRONG_LEVEL, WRONG_VERSION};
+use super::{Level, Policy, PolicyVersion, Standard, WRONG_LEVEL, WRONG_VERSION};
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
@@ -31,12 +31,12 @@ impl Settings {
             if Level::parse(&level).is_none() {
                 errors.invalid_str(&path.child(mode), &level, WRONG_LEVEL);
             }
-            if Version::parse(&version).is_none() {
+            if PolicyVersion::parse(&version).is_none() {
                 errors.invalid_str(&path.child(&version_key), &version, WRONG_VERSION);
             }
             Standard {
                 level: Level::parse(&level).unwrap_or(Level::Restricted),
-                version: Version::parse(&version).unwrap_or(Version::Latest),
+                version: PolicyVersion::parse(&version).unwrap_or(PolicyVersion::Latest),
             }
         };
         let (enforce, warn, audit) = (standard("enforce"), standard("warn"), standard("audit"));

@@ -14,19 +14,19 @@ use crate::schemas::{coerce, embedded, rules, validate};
 pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Errors) {
     let mut budget = rules::BUDGET;
     let whole = Whole::of(schema);
-    let place = Place { resource: true, in_metadata: false, pruned, step: Step::Whole(&whole) };
-    validate_at(schema, place, path, &mut budget, errors);
+    let context = DefaultsContext { resource: true, in_metadata: false, pruned, step: SchemaStep::Whole(&whole) };
+    validate_at(schema, context, path, &mut budget, errors);
 }
 
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct DefaultsContext<'a> {
     /// Whether values here are objects with `apiVersion`, `kind` and `metadata`.
     resource: bool,
     /// Whether this schema is inside the `apiVersion`, `kind` or `metadata` of such an object.
     in_metadata: bool,
     /// Whether defaults must not have unknown fields.
     pruned: bool,
-    step: Step<'a>,
+    step: SchemaStep<'a>,
 }
 
 /// The schema of a whole object, one with `apiVersion`, `kind` and `metadata`.
@@ -52,18 +52,18 @@ impl<'a> Whole<'a> {
 
 /// The last step from a whole object to a schema inside it.
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum SchemaStep<'a> {
     /// No step: this is the schema of the whole object.
     Whole(&'a Whole<'a>),
-    Member(&'a Step<'a>, &'a str),
-    Item(&'a Step<'a>),
+    Member(&'a SchemaStep<'a>, &'a str),
+    Item(&'a SchemaStep<'a>),
 }
 
-impl Step<'_> {
+impl SchemaStep<'_> {
     /// Returns the schema of the whole object, and such an object with a value in this place.
     fn surround(&self, value: Value) -> (&Structural, Value) {
         match self {
-            Step::Whole(whole) => {
+            SchemaStep::Whole(whole) => {
                 let mut object = value;
                 for (name, stated) in [("kind", "Validation"), ("apiVersion", "validation/v1")] {
                     if object.at(&[name]).is_null() {
@@ -72,18 +72,18 @@ impl Step<'_> {
                 }
                 (whole.structural(), object)
             }
-            Step::Member(whole, name) => {
+            SchemaStep::Member(whole, name) => {
                 let mut object = value!({});
                 object.set_at(&[name], value);
                 whole.surround(object)
             }
-            Step::Item(whole) => whole.surround(value!([value])),
+            SchemaStep::Item(whole) => whole.surround(value!([value])),
         }
     }
 }
 
 /// Checks a default inside the `apiVersion`, `kind` or `metadata` of an object, as part of such an object.
-fn validate_metadata(step: &Step<'_>, default: &Value, path: &Path<'_>, errors: &mut Errors) {
+fn validate_metadata(step: &SchemaStep<'_>, default: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (schema, mut object) = step.surround(default.clone());
     let mut found = Errors::default();
     match coerce::coerce(schema, &mut object) {
@@ -105,19 +105,19 @@ fn validate_objects(schema: &Structural, default: &Value, path: &Path<'_>, error
 
 /// Checks the defaults of a schema and of the schemas inside it. CEL rules are evaluated on them until `budget` is used
 /// up.
-fn validate_at(schema: &Value, place: Place<'_>, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
-    let in_metadata = place.in_metadata && !place.resource;
+fn validate_at(schema: &Value, context: DefaultsContext<'_>, path: &Path<'_>, budget: &mut i64, errors: &mut Errors) {
+    let in_metadata = context.in_metadata && !context.resource;
     let default = schema.at(&["default"]);
     if !default.is_null() {
         let path = path.child("default");
-        if place.pruned && !in_metadata && has_unknown(default, Some(schema), place.resource, false) {
+        if context.pruned && !in_metadata && has_unknown(default, Some(schema), context.resource, false) {
             errors.invalid(&path, default, "must not have unknown fields");
         }
         let mut structural = Structural::of(schema);
-        structural.embedded |= place.resource;
+        structural.embedded |= context.resource;
         let mut found = Errors::default();
         if in_metadata {
-            validate_metadata(&place.step, default, &path, &mut found);
+            validate_metadata(&context.step, default, &path, &mut found);
         } else {
             validate_objects(&structural, default, &path, &mut found);
         }
@@ -126,7 +126,7 @@ fn validate_at(schema: &Value, place: Place<'_>, path: &Path<'_>, budget: &mut i
         }
         if found.is_empty() {
             let at = path.to_string();
-            *budget = rules::validate_default(schema, place.resource, &at, *budget, &mut found);
+            *budget = rules::validate_default(schema, context.resource, &at, *budget, &mut found);
         }
         errors.append(found.0);
         if *budget < 0 {
@@ -136,19 +136,25 @@ fn validate_at(schema: &Value, place: Place<'_>, path: &Path<'_>, budget: &mut i
     // As in the reference, defaults under `additionalProperties` are not checked, although they are applied.
     if let Some(items) = parts::items(schema) {
         let (resource, whole) = (parts::is_on(items, EMBEDDED), Whole::of(items));
-        let step = if resource { Step::Whole(&whole) } else { Step::Item(&place.step) };
-        validate_at(items, Place { resource, in_metadata, step, ..place }, &path.child("items"), budget, errors);
+        let step = if resource { SchemaStep::Whole(&whole) } else { SchemaStep::Item(&context.step) };
+        validate_at(
+            items,
+            DefaultsContext { resource, in_metadata, step, ..context },
+            &path.child("items"),
+            budget,
+            errors,
+        );
     }
     for (name, property) in parts::members(schema, "properties") {
         if *budget < 0 {
             return;
         }
-        let in_metadata = in_metadata || (place.resource && META_FIELDS.contains(&name));
+        let in_metadata = in_metadata || (context.resource && META_FIELDS.contains(&name));
         let (resource, whole) = (parts::is_on(property, EMBEDDED), Whole::of(property));
-        let step = if resource { Step::Whole(&whole) } else { Step::Member(&place.step, name) };
+        let step = if resource { SchemaStep::Whole(&whole) } else { SchemaStep::Member(&context.step, name) };
         validate_at(
             property,
-            Place { resource, in_metadata, step, ..place },
+            DefaultsContext { resource, in_metadata, step, ..context },
             &path.child("properties").key(name),
             budget,
             errors,

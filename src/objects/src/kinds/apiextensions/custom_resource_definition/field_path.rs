@@ -7,7 +7,7 @@ use super::parts::{self, ADDITIONAL};
 
 /// A field that a path leads to.
 #[derive(Debug, PartialEq)]
-pub struct Found<'a> {
+pub struct FoundField<'a> {
     /// The names from the root to the field.
     pub names: Vec<String>,
     /// The schema of the field; absent where the schema does not describe the field.
@@ -18,15 +18,15 @@ pub struct Found<'a> {
 ///
 /// # Errors
 /// The path is invalid, or leads to no field.
-pub fn find<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<Found<'a>, Error> {
-    let mut found = Found { names: Vec::new(), schema: Some(schema) };
+pub fn find<'a>(path: &str, schema: &'a Value, brackets: bool) -> Result<FoundField<'a>, Error> {
+    let mut found = FoundField { names: Vec::new(), schema: Some(schema) };
     for name in Names::of(path, brackets) {
         found.step(name?.into_owned())?;
     }
     Ok(found)
 }
 
-impl Found<'_> {
+impl FoundField<'_> {
     fn step(&mut self, name: String) -> Result<(), Error> {
         let schema = self.schema.ok_or(Error::NoField)?;
         self.schema = if parts::is_filled(schema, "properties") {

@@ -9,7 +9,7 @@ use crate::rules::shown;
 
 /// How the internal structure represents a member.
 #[derive(Clone, Copy)]
-enum Form {
+enum MemberForm {
     Text,
     Flag,
     /// The value as it is; null unless it is set.
@@ -23,10 +23,12 @@ enum Form {
     SchemasOrTexts,
     Rules,
 }
-use Form::{Docs, Flag, Named, Plain, Rules, Schema, SchemaOrFlag, SchemaOrSchemas, Schemas, SchemasOrTexts, Text};
+use MemberForm::{
+    Docs, Flag, Named, Plain, Rules, Schema, SchemaOrFlag, SchemaOrSchemas, Schemas, SchemasOrTexts, Text,
+};
 
 /// The members of a schema in the order of the internal structure: internal name, keyword, form.
-const MEMBERS: [(&str, &str, Form); 44] = [
+const MEMBERS: [(&str, &str, MemberForm); 44] = [
     ("ID", "id", Text),
     ("Schema", "$schema", Text),
     ("Ref", "$ref", Plain),
@@ -75,7 +77,7 @@ const MEMBERS: [(&str, &str, Form); 44] = [
 
 /// Returns the internal names of the members that a schema sets, in the order of the internal structure.
 pub fn stated(schema: &Value) -> impl Iterator<Item = &'static str> {
-    let is_set = |keyword: &str, form: Form| match form {
+    let is_set = |keyword: &str, form: MemberForm| match form {
         Text => !schema.str_at(&[keyword]).is_empty(),
         Flag => parts::is_on(schema, keyword),
         _ => parts::has(schema, keyword),
@@ -123,7 +125,7 @@ fn map(members: &Value, shape: fn(&Value) -> Value) -> Value {
     map.into()
 }
 
-fn shaped(value: &Value, form: Form) -> Value {
+fn shaped(value: &Value, form: MemberForm) -> Value {
     if value.is_null() && !matches!(form, Text | Flag) {
         return Value::Null;
     }

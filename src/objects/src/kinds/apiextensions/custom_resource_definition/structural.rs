@@ -10,7 +10,7 @@ const OBJECT_IF_EMBEDDED: &str = "must be object if x-kubernetes-embedded-resour
 
 /// The place of a schema: it decides which checks apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum SchemaLevel {
     Root,
     Item,
     Field,
@@ -19,26 +19,26 @@ enum Level {
 /// Checks that a schema is structural. Errors come in the order of the schema's text.
 pub fn validate(schema: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut found = Errors::default();
-    validate_invariants(schema, Level::Root, path, &mut found);
+    validate_invariants(schema, SchemaLevel::Root, path, &mut found);
     validate_completeness(schema, schema, path, path, &mut found);
     found.0.sort_by_cached_key(ToString::to_string);
     errors.append(found.0);
 }
 
-fn validate_invariants(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Errors) {
+fn validate_invariants(schema: &Value, level: SchemaLevel, path: &Path<'_>, errors: &mut Errors) {
     match parts::items(schema) {
-        Some(items) => validate_invariants(items, Level::Item, &path.child("items"), errors),
+        Some(items) => validate_invariants(items, SchemaLevel::Item, &path.child("items"), errors),
         None if parts::kind(schema) == "array" => errors.required(&path.child("items"), "must be specified"),
         None => {}
     }
     for (name, property) in parts::members(schema, "properties") {
-        validate_invariants(property, Level::Field, &path.child("properties").key(name), errors);
+        validate_invariants(property, SchemaLevel::Field, &path.child("properties").key(name), errors);
     }
-    if parts::has(schema, ADDITIONAL) && level == Level::Root {
+    if parts::has(schema, ADDITIONAL) && level == SchemaLevel::Root {
         errors.forbidden(&path.child(ADDITIONAL), "must not be used at the root");
     }
     if let Some(additional) = parts::additional(schema) {
-        validate_invariants(additional, Level::Field, &path.child(ADDITIONAL), errors);
+        validate_invariants(additional, SchemaLevel::Field, &path.child(ADDITIONAL), errors);
     }
     for keyword in [PRESERVE, EMBEDDED] {
         if parts::is_on(schema, INT_OR_STRING) && parts::is_on(schema, keyword) {
@@ -51,7 +51,7 @@ fn validate_invariants(schema: &Value, level: Level, path: &Path<'_>, errors: &m
     validate_resource(schema, level, path, errors);
 }
 
-fn validate_type(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Errors) {
+fn validate_type(schema: &Value, level: SchemaLevel, path: &Path<'_>, errors: &mut Errors) {
     let (kind, path) = (parts::kind(schema), path.child("type"));
     let free = parts::is_on(schema, INT_OR_STRING) || parts::is_on(schema, PRESERVE);
     if parts::is_on(schema, EMBEDDED) && kind != "object" {
@@ -62,21 +62,21 @@ fn validate_type(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Err
         }
     } else if kind.is_empty() && !free {
         let why = match level {
-            Level::Root => "must not be empty at the root",
-            Level::Item => "must not be empty for specified array items",
-            Level::Field => "must not be empty for specified object fields",
+            SchemaLevel::Root => "must not be empty at the root",
+            SchemaLevel::Item => "must not be empty for specified array items",
+            SchemaLevel::Field => "must not be empty for specified object fields",
         };
         errors.required(&path, why);
     }
-    if level == Level::Root && !matches!(kind, "" | "object") {
+    if level == SchemaLevel::Root && !matches!(kind, "" | "object") {
         errors.invalid_str(&path, kind, "must be object at the root");
     }
 }
 
 /// Checks the schemas of the fields that every resource has.
-fn validate_resource(schema: &Value, level: Level, path: &Path<'_>, errors: &mut Errors) {
+fn validate_resource(schema: &Value, level: SchemaLevel, path: &Path<'_>, errors: &mut Errors) {
     let embedded = parts::is_on(schema, EMBEDDED);
-    let resource = embedded || level == Level::Root;
+    let resource = embedded || level == SchemaLevel::Root;
     let properties = path.child("properties");
     if embedded && parts::has(schema, ADDITIONAL) {
         errors.forbidden(&path.child(ADDITIONAL), "must not be used if x-kubernetes-embedded-resource is set");
@@ -87,7 +87,7 @@ fn validate_resource(schema: &Value, level: Level, path: &Path<'_>, errors: &mut
             errors.invalid_str(&properties.key(name).child("type"), kind, format!("must be {wanted}"));
         }
     }
-    if level == Level::Root && parts::property(schema, "metadata").is_some_and(says_too_much) {
+    if level == SchemaLevel::Root && parts::property(schema, "metadata").is_some_and(says_too_much) {
         let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
         errors.forbidden(&properties.key("metadata"), why);
     }

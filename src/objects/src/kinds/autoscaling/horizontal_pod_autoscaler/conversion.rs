@@ -4,7 +4,7 @@ use flotilla_proto::json;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::metric_conversion::{self, Part};
+use super::metric_conversion::{self, AutoscalerPart};
 use super::{CPU_PERCENT, cpu_metric};
 use crate::rules::shown;
 
@@ -74,13 +74,17 @@ pub fn to_v1(scaler: &mut Value) {
     if !others.is_empty() {
         annotate(
             METRICS,
-            Value::Array(others.into_iter().map(|metric| metric_conversion::to_v1(metric, Part::Spec)).collect()),
+            Value::Array(
+                others.into_iter().map(|metric| metric_conversion::to_v1(metric, AutoscalerPart::Spec)).collect(),
+            ),
         );
     }
     if !current.is_empty() {
         annotate(
             CURRENT_METRICS,
-            Value::Array(current.iter().map(|metric| metric_conversion::to_v1(metric, Part::Status)).collect()),
+            Value::Array(
+                current.iter().map(|metric| metric_conversion::to_v1(metric, AutoscalerPart::Status)).collect(),
+            ),
         );
     }
     if !spec.at(&["behavior"]).is_null() {
@@ -106,7 +110,7 @@ pub fn to_v2(scaler: &mut Value) {
     let current_cpu = scaler.remove_at(&CURRENT_CPU_FIELD).filter(|percent| !percent.is_null());
     let mut metrics: Vec<Value> = Vec::new();
     if let Some(Value::Array(others)) = annotation(scaler, METRICS) {
-        metrics.extend(others.iter().map(|metric| metric_conversion::to_v2(metric, Part::Spec)));
+        metrics.extend(others.iter().map(|metric| metric_conversion::to_v2(metric, AutoscalerPart::Spec)));
     }
     metrics.extend(cpu.map(cpu_metric));
     if metrics.is_empty() {
@@ -119,7 +123,7 @@ pub fn to_v2(scaler: &mut Value) {
     scaler.set_at(&["spec", "metrics"], metrics);
     let current = match (annotation(scaler, CURRENT_METRICS), current_cpu) {
         (Some(Value::Array(list)), _) => {
-            Value::Array(list.iter().map(|metric| metric_conversion::to_v2(metric, Part::Status)).collect())
+            Value::Array(list.iter().map(|metric| metric_conversion::to_v2(metric, AutoscalerPart::Status)).collect())
         }
         (_, Some(percent)) => {
             let current = value!({"averageUtilization": percent});

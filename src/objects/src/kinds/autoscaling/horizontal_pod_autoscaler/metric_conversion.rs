@@ -7,7 +7,7 @@ use crate::rules::resources;
 
 /// The part of an autoscaler to which a metric belongs.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Part {
+pub(super) enum AutoscalerPart {
     /// A metric with its target.
     Spec,
     /// A metric with its current value.
@@ -15,15 +15,15 @@ pub(super) enum Part {
 }
 
 /// A field of a metric's source in v1, and its path in v2.
-struct Field {
+struct MetricField {
     v1: &'static str,
     v2: &'static [&'static str],
-    form: Form,
+    form: FieldConversion,
 }
 
 /// The value that a conversion writes for a field.
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+enum FieldConversion {
     /// The value of the field, if it has one.
     AsIs,
     /// The value of the field, or 0.
@@ -40,15 +40,15 @@ const CURRENT_VALUE: [&str; 2] = ["current", "value"];
 const CURRENT_AVERAGE: [&str; 2] = ["current", "averageValue"];
 const CURRENT_UTILIZATION: [&str; 2] = ["current", "averageUtilization"];
 
-const DESCRIBED: Field = as_is("target", &["describedObject"]);
-const METRIC_NAME: Field = Field { v1: "metricName", v2: &["metric", "name"], form: Form::Name };
-const SELECTOR: Field = as_is("selector", &["metric", "selector"]);
-const EXTERNAL_SELECTOR: Field = as_is("metricSelector", &["metric", "selector"]);
-const NAME: Field = as_is("name", &["name"]);
-const CONTAINER: Field = as_is("container", &["container"]);
+const DESCRIBED: MetricField = as_is("target", &["describedObject"]);
+const METRIC_NAME: MetricField = MetricField { v1: "metricName", v2: &["metric", "name"], form: FieldConversion::Name };
+const SELECTOR: MetricField = as_is("selector", &["metric", "selector"]);
+const EXTERNAL_SELECTOR: MetricField = as_is("metricSelector", &["metric", "selector"]);
+const NAME: MetricField = as_is("name", &["name"]);
+const CONTAINER: MetricField = as_is("container", &["container"]);
 
 /// The fields of each source of a metric in a spec, in v1's order.
-const SPEC: [(&str, &[Field]); 5] = [
+const SPEC: [(&str, &[MetricField]); 5] = [
     (
         "object",
         &[
@@ -72,7 +72,7 @@ const SPEC: [(&str, &[Field]); 5] = [
         ],
     ),
 ];
-const RESOURCE: [Field; 4] = [
+const RESOURCE: [MetricField; 4] = [
     NAME,
     as_is("targetAverageUtilization", &TARGET_UTILIZATION),
     as_is("targetAverageValue", &TARGET_AVERAGE),
@@ -80,7 +80,7 @@ const RESOURCE: [Field; 4] = [
 ];
 
 /// The fields of each source of a metric in a status, in v1's order.
-const STATUS: [(&str, &[Field]); 5] = [
+const STATUS: [(&str, &[MetricField]); 5] = [
     (
         "object",
         &[
@@ -104,30 +104,30 @@ const STATUS: [(&str, &[Field]); 5] = [
         ],
     ),
 ];
-const CURRENT_RESOURCE: [Field; 4] = [
+const CURRENT_RESOURCE: [MetricField; 4] = [
     NAME,
     as_is("currentAverageUtilization", &CURRENT_UTILIZATION),
     amount("currentAverageValue", &CURRENT_AVERAGE),
     CONTAINER,
 ];
 
-const fn as_is(v1: &'static str, v2: &'static [&'static str]) -> Field {
-    Field { v1, v2, form: Form::AsIs }
+const fn as_is(v1: &'static str, v2: &'static [&'static str]) -> MetricField {
+    MetricField { v1, v2, form: FieldConversion::AsIs }
 }
 
-const fn amount(v1: &'static str, v2: &'static [&'static str]) -> Field {
-    Field { v1, v2, form: Form::Amount }
+const fn amount(v1: &'static str, v2: &'static [&'static str]) -> MetricField {
+    MetricField { v1, v2, form: FieldConversion::Amount }
 }
 
-const fn sources(part: Part) -> &'static [(&'static str, &'static [Field]); 5] {
+const fn sources(part: AutoscalerPart) -> &'static [(&'static str, &'static [MetricField]); 5] {
     match part {
-        Part::Spec => &SPEC,
-        Part::Status => &STATUS,
+        AutoscalerPart::Spec => &SPEC,
+        AutoscalerPart::Status => &STATUS,
     }
 }
 
 /// Converts a metric of v2 to the form of v1.
-pub(super) fn to_v1(metric: &Value, part: Part) -> Value {
+pub(super) fn to_v1(metric: &Value, part: AutoscalerPart) -> Value {
     let mut converted = value!({"type": (metric.at(&["type"]).clone())});
     for (source, fields) in sources(part) {
         let from = metric.at(&[source]);
@@ -135,8 +135,8 @@ pub(super) fn to_v1(metric: &Value, part: Part) -> Value {
             continue;
         }
         let mut into = Value::object();
-        for Field { v1, v2, form } in *fields {
-            put(&mut into, &[v1], from.at(v2), *form == Form::Amount);
+        for MetricField { v1, v2, form } in *fields {
+            put(&mut into, &[v1], from.at(v2), *form == FieldConversion::Amount);
         }
         converted.set_at(&[source], into);
     }
@@ -144,7 +144,7 @@ pub(super) fn to_v1(metric: &Value, part: Part) -> Value {
 }
 
 /// Converts a metric in the form of v1 to v2. The fields of the result are not in v2's order.
-pub(super) fn to_v2(metric: &Value, part: Part) -> Value {
+pub(super) fn to_v2(metric: &Value, part: AutoscalerPart) -> Value {
     let mut converted = value!({"type": (metric.str_at(&["type"]))});
     for (source, fields) in sources(part) {
         let from = metric.at(&[source]);
@@ -152,13 +152,13 @@ pub(super) fn to_v2(metric: &Value, part: Part) -> Value {
             continue;
         }
         let mut into = Value::object();
-        for Field { v1, v2, form } in *fields {
+        for MetricField { v1, v2, form } in *fields {
             match form {
-                Form::Name => into.set_at(v2, from.str_at(&[v1])),
-                _ => put(&mut into, v2, from.at(&[v1]), *form == Form::Amount),
+                FieldConversion::Name => into.set_at(v2, from.str_at(&[v1])),
+                _ => put(&mut into, v2, from.at(&[v1]), *form == FieldConversion::Amount),
             }
         }
-        if part == Part::Spec {
+        if part == AutoscalerPart::Spec {
             complete_target(source, &mut into);
         }
         converted.set_at(&[source], into);

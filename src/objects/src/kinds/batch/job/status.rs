@@ -40,14 +40,14 @@ impl State {
 }
 
 /// A status write: the Job after and before it, and both states.
-struct Write<'a> {
+struct StatusWrite<'a> {
     job: &'a Value,
     old: &'a Value,
     now: State,
     was: State,
 }
 
-impl Write<'_> {
+impl StatusWrite<'_> {
     fn changes(&self, key: &str) -> bool {
         !semantic::equal(self.sent(key), self.old.at(&["status", key]))
     }
@@ -71,7 +71,7 @@ fn refuse(path: &Path<'_>, key: &str, shown: impl Into<String>, why: &str, error
 
 /// Checks a status write.
 pub fn validate(job: &Value, old: &Value, errors: &mut Errors) {
-    let write = Write { job, old, now: State::of(job), was: State::of(old) };
+    let write = StatusWrite { job, old, now: State::of(job), was: State::of(old) };
     let path = Path::root("status");
     let counters = ["active", "succeeded", "failed", "ready", "terminating"];
     numbers::all_not_negative(&path, job.at(&["status"]), &counters, errors);
@@ -98,7 +98,7 @@ fn uncounted(job: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn ends(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn ends(write: &StatusWrite<'_>, path: &Path<'_>, errors: &mut Errors) {
     let (now, was) = (write.now, write.was);
     let completes = now.complete != was.complete;
     let (start, end) = (write.sent("startTime"), write.sent("completionTime"));
@@ -136,7 +136,7 @@ fn ends(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn finished(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn finished(write: &StatusWrite<'_>, path: &Path<'_>, errors: &mut Errors) {
     if !write.now.finished() {
         return;
     }
@@ -158,7 +158,7 @@ fn finished(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn sets(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn sets(write: &StatusWrite<'_>, path: &Path<'_>, errors: &mut Errors) {
     let job = write.job;
     let completions = job.int_at(&["spec", "completions"]);
     let per_index = !job.at(&["spec", "backoffLimitPerIndex"]).is_null();
@@ -195,7 +195,7 @@ fn sets(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn rest(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn rest(write: &StatusWrite<'_>, path: &Path<'_>, errors: &mut Errors) {
     let now = write.now;
     let terminating = write.count("terminating");
     if (write.finishes() || write.changes("terminating")) && terminating > 0 && now.finished() {
@@ -219,7 +219,7 @@ fn rest(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn transitions(write: &Write<'_>, path: &Path<'_>, errors: &mut Errors) {
+fn transitions(write: &StatusWrite<'_>, path: &Path<'_>, errors: &mut Errors) {
     let (now, was, job, old) = (write.now, write.was, write.job, write.old);
     for (kind, was, now) in [
         ("Failed", was.failed, now.failed),

@@ -15,7 +15,7 @@ const RETRY_SECONDS: u32 = 10;
 
 /// The decision of a budget about the eviction of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
+pub enum EvictionDecision {
     /// The pod may be evicted without a change of the budget.
     Free,
     /// As `Free`, but only if the pod has not changed since it was read.
@@ -45,14 +45,14 @@ fn is_ready(pod: &Value) -> bool {
 }
 
 /// Returns the decision of the only budget that selects a running pod.
-pub fn decide(pod: &Value, budget: &Value) -> Decision {
+pub fn decide(pod: &Value, budget: &Value) -> EvictionDecision {
     if is_ready(pod) {
-        return Decision::Ask;
+        return EvictionDecision::Ask;
     }
     let healthy = |key: &str| budget.int_at(&["status", key]).unwrap_or(0);
     let enough = healthy("currentHealthy") >= healthy("desiredHealthy") && healthy("desiredHealthy") > 0;
     let always = budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
-    if always || enough { Decision::FreeIfUnchanged } else { Decision::Ask }
+    if always || enough { EvictionDecision::FreeIfUnchanged } else { EvictionDecision::Ask }
 }
 
 /// Returns the error if several budgets select one pod: a `Status` without a reason.

@@ -21,19 +21,19 @@ pub fn validate_container(needs: &Value, claims: &[&str], path: &Path<'_>, optio
 
 /// Checks the overhead of a pod.
 pub fn validate_overhead(overhead: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {
-    let mut found = Found::default();
+    let mut found = PresentResources::default();
     limits(overhead.as_object(), resources::check_container_name, &path.child("limits"), options, &mut found, errors);
     found.check(path, errors);
 }
 
 /// Whether a list of resources has huge pages, and CPU or memory, without which huge pages are refused.
 #[derive(Default)]
-struct Found {
+struct PresentResources {
     compute: bool,
     huge_pages: bool,
 }
 
-impl Found {
+impl PresentResources {
     fn note(&mut self, name: &str) {
         self.compute |= matches!(name, "cpu" | "memory");
         self.huge_pages |= resources::is_huge_pages(name);
@@ -47,7 +47,7 @@ impl Found {
 }
 
 fn validate(needs: &Value, name: NameCheck, claims: &[&str], path: &Path<'_>, options: &Options, errors: &mut Errors) {
-    let mut found = Found::default();
+    let mut found = PresentResources::default();
     let limit_list = needs.map_at(&["limits"]);
     limits(limit_list, name, &path.child("limits"), options, &mut found, errors);
     let requests = needs.map_at(&["requests"]);
@@ -62,7 +62,7 @@ fn limits(
     check_name: NameCheck,
     path: &Path<'_>,
     options: &Options,
-    found: &mut Found,
+    found: &mut PresentResources,
     errors: &mut Errors,
 ) {
     for (name, value) in list.into_iter().flat_map(Map::iter) {
@@ -79,7 +79,7 @@ fn requests(
     check_name: NameCheck,
     path: &Path<'_>,
     options: &Options,
-    found: &mut Found,
+    found: &mut PresentResources,
     errors: &mut Errors,
 ) {
     let list = path.child("requests");

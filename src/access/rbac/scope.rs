@@ -9,19 +9,19 @@ use super::binding::{Binding, Grantee};
 use super::rule::Rule;
 use crate::access::user::User;
 
-/// Roles by name, and bindings by name and by the users and groups that they name.
+/// Roles of one scope by name, and its bindings by name and by the users and groups that they name.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct RbacScope {
     roles: HashMap<CompactString, Arc<[Rule]>>,
     bindings: HashMap<CompactString, Arc<Binding>>,
-    users: Named,
-    groups: Named,
+    users: BindingsByName,
+    groups: BindingsByName,
 }
 
 /// Bindings by the name of a user or group, each list in the order of the bindings' names.
-type Named = HashMap<CompactString, Vec<Arc<Binding>>>;
+type BindingsByName = HashMap<CompactString, Vec<Arc<Binding>>>;
 
-impl Place {
+impl RbacScope {
     /// Returns the rules of a role. `None` if the role does not exist.
     pub fn role(&self, name: &str) -> Option<&Arc<[Rule]>> {
         self.roles.get(name)
@@ -82,7 +82,7 @@ impl Place {
         self.bindings.keys()
     }
 
-    fn list<'w>(&mut self, grantee: &'w Grantee) -> (&mut Named, &'w CompactString) {
+    fn list<'w>(&mut self, grantee: &'w Grantee) -> (&mut BindingsByName, &'w CompactString) {
         match grantee {
             Grantee::User(name) => (&mut self.users, name),
             Grantee::Group(name) => (&mut self.groups, name),

@@ -19,7 +19,7 @@ pub(crate) struct ShardId {
 
 /// One step of a shard.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct ShardStep {
     pub(crate) shard: ShardId,
     pub(crate) action: Action,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Filling {
     pub(crate) through: Option<Revision>,
 }
 
-impl Step {
+impl ShardStep {
     /// Returns an estimate of the step's size in the log, in bytes. It is never too small.
     pub(crate) fn bytes(&self) -> usize {
         let operations = match &self.action {

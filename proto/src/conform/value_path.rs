@@ -1,17 +1,17 @@
-//! The position of the walk in a value, and its names in errors.
+//! The path of the walk to a value, and its names in errors.
 
 use crate::schema::Type;
 
-/// The position of the walk: the field's struct and its path, as links on the stack.
+/// The path of the walk to a value, with the structs of its fields, as links on the stack.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) parent: Option<&'a Place<'a>>,
-    pub(super) step: Step<'a>,
+pub(super) struct ValuePath<'a> {
+    pub(super) parent: Option<&'a ValuePath<'a>>,
+    pub(super) step: PathStep<'a>,
 }
 
 /// One step of a path.
 #[derive(Clone, Copy)]
-pub(super) enum Step<'a> {
+pub(super) enum PathStep<'a> {
     Root,
     Field(&'a Type, &'a str),
     Index(usize),
@@ -20,21 +20,21 @@ pub(super) enum Step<'a> {
     Decoder,
 }
 
-impl Place<'_> {
+impl ValuePath<'_> {
     /// Appends the path with indexes and keys, as strict decoding reports it.
     pub(super) fn path(&self, out: &mut String) {
         if let Some(parent) = self.parent {
             parent.path(out);
         }
         match self.step {
-            Step::Root | Step::Decoder => {}
-            Step::Field(_, name) | Step::Key(name) => {
+            PathStep::Root | PathStep::Decoder => {}
+            PathStep::Field(_, name) | PathStep::Key(name) => {
                 if !out.is_empty() {
                     out.push('.');
                 }
                 out.push_str(name);
             }
-            Step::Index(index) => {
+            PathStep::Index(index) => {
                 out.push('[');
                 out.push_str(&index.to_string());
                 out.push(']');
@@ -47,7 +47,7 @@ impl Place<'_> {
         if let Some(parent) = self.parent {
             parent.fields(out);
         }
-        if let Step::Field(owner, name) = self.step {
+        if let PathStep::Field(owner, name) = self.step {
             let embedding = owner.field(name).map(|(at, _)| owner.embedding(at)).unwrap_or_default();
             for name in embedding.into_iter().chain([name]) {
                 if !out.is_empty() {
@@ -61,19 +61,19 @@ impl Place<'_> {
     /// Returns the struct of the innermost field. Inside a value with a decoder of its own, that is the struct of the
     /// field that the outermost such decoder reads.
     fn owner(&self) -> Option<&str> {
-        let (mut owner, mut place) = (None, Some(self));
-        while let Some(here) = place {
+        let (mut owner, mut path) = (None, Some(self));
+        while let Some(here) = path {
             match here.step {
-                Step::Decoder => owner = None,
-                Step::Field(of, _) => owner = owner.or(Some(&*of.name)),
+                PathStep::Decoder => owner = None,
+                PathStep::Field(of, _) => owner = owner.or(Some(&*of.name)),
                 _ => {}
             }
-            place = here.parent;
+            path = here.parent;
         }
         owner
     }
 
-    /// Returns the name of the place in type errors.
+    /// Returns the name of the value in type errors.
     pub(super) fn describe(&self) -> String {
         match self.owner() {
             Some(owner) => {

@@ -6,7 +6,7 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::quote;
 use crate::status::{ApiError, Details};
-use crate::webhooks::typed::{self, Member};
+use crate::webhooks::typed::{self, TypedMember};
 
 /// Why an answer is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Unread {
 }
 
 /// The types that members of a review must have.
-const MEMBERS: &[Member] = &[
+const MEMBERS: &[TypedMember] = &[
     of_response(&["response"], "AdmissionReview", "v1.AdmissionResponse", is_object),
     of_response(&["response", "uid"], "AdmissionResponse", "types.UID", is_text),
     of_response(&["response", "allowed"], "AdmissionResponse", "bool", is_switch),
@@ -50,8 +50,8 @@ const fn of_response(
     of: &'static str,
     called: &'static str,
     takes: fn(&Value) -> bool,
-) -> Member {
-    Member { path, of, called, takes }
+) -> TypedMember {
+    TypedMember { path, of, called, takes }
 }
 
 fn is_object(value: &Value) -> bool {
@@ -76,7 +76,7 @@ fn is_number(value: &Value) -> bool {
 
 /// The decision of a webhook about a write.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Verdict {
+pub struct ReviewResponse {
     /// Whether the write may go on.
     pub allowed: bool,
     /// A JSON patch of the object; empty for none.
@@ -91,7 +91,7 @@ pub struct Verdict {
     pub annotations: Vec<(String, String)>,
 }
 
-impl Verdict {
+impl ReviewResponse {
     /// Reads the answer to the review with this version and UID.
     ///
     /// # Errors
@@ -184,10 +184,10 @@ mod tests {
 
     use super::*;
 
-    fn read(response: Value, version: &str, mutating: bool) -> Result<Verdict, String> {
+    fn read(response: Value, version: &str, mutating: bool) -> Result<ReviewResponse, String> {
         let api_version = format!("admission.k8s.io/{version}");
         let answer = value!({"kind": "AdmissionReview", "apiVersion": api_version, "response": response});
-        Verdict::read(&answer, version, "u", mutating).map_err(Unread::message)
+        ReviewResponse::read(&answer, version, "u", mutating).map_err(Unread::message)
     }
 
     #[test]
@@ -202,8 +202,12 @@ mod tests {
         assert_eq!(refused(alone.clone(), true), "webhook returned response.patch but not response.patchType");
         assert_eq!(refused(alone.clone(), false), "validating webhook may not return response.patch");
         assert_eq!(read(alone, "v1beta1", true).unwrap().patch_type, "JSONPatch");
-        let other =
-            Verdict::read(&value!({"kind": "A", "apiVersion": "b/c", "response": {"uid": "u"}}), "v1", "u", true);
+        let other = ReviewResponse::read(
+            &value!({"kind": "A", "apiVersion": "b/c", "response": {"uid": "u"}}),
+            "v1",
+            "u",
+            true,
+        );
         let expected = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got b/c, Kind=A";
         assert_eq!(other.unwrap_err(), Unread::Invalid(expected.into()));
     }
@@ -226,7 +230,7 @@ mod tests {
 
     #[test]
     fn refusals_have_the_status_of_the_webhook() {
-        let refusal = |status: Value| Verdict { status, ..Verdict::default() }.refusal("w");
+        let refusal = |status: Value| ReviewResponse { status, ..ReviewResponse::default() }.refusal("w");
         let error = refusal(Value::Null);
         assert_eq!(
             (error.code, &*error.message),

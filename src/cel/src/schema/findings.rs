@@ -6,7 +6,7 @@ use crate::limits::VIOLATIONS_BYTES_MAX;
 /// The result of a walk. Errors and warnings are bounded by [`VIOLATIONS_BYTES_MAX`] each: one rule may be broken by
 /// very many values, each with a message of kilobytes.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Findings {
     /// The errors.
     pub errors: Vec<Violation>,
     /// Violations in unchanged values, which are only warnings (ratcheting).
@@ -17,7 +17,7 @@ pub struct Found {
     warning_bytes: usize,
 }
 
-impl Found {
+impl Findings {
     /// Returns an empty result with a budget.
     pub fn within(budget: i64) -> Self {
         Self { remaining: budget, ..Self::default() }

@@ -32,7 +32,7 @@ const MADE_ANEW: [(&str, &str); 5] = [
 
 /// The meaning of a key.
 #[derive(Debug)]
-pub(super) enum Place<'a> {
+pub(super) enum KeyMeaning<'a> {
     /// An object.
     Object {
         /// Its resource, in the stored version.
@@ -50,17 +50,17 @@ pub(super) enum Place<'a> {
 
 /// Finds the meaning of keys.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct KeyMeanings {
     by_folder: BTreeMap<String, Arc<Served>>,
     by_table: BTreeMap<TableId, Arc<Served>>,
 }
 
-impl Places {
-    /// Returns the places of the built-in resources.
+impl KeyMeanings {
+    /// Returns the meanings of the keys of the built-in resources.
     pub(super) fn builtin() -> Self {
-        let mut places = Self::default();
-        Resources::builtin().stored().into_iter().for_each(|served| places.add(served));
-        places
+        let mut meanings = Self::default();
+        Resources::builtin().stored().into_iter().for_each(|served| meanings.add(served));
+        meanings
     }
 
     /// Adds a resource in its stored version.
@@ -80,9 +80,9 @@ impl Places {
     }
 
     /// Returns the meaning of a key, given without the prefix of all keys and its slash.
-    pub(super) fn find<'a>(&'a self, key: &'a str) -> Place<'a> {
+    pub(super) fn find<'a>(&'a self, key: &'a str) -> KeyMeaning<'a> {
         if let Some(&(_, why)) = MADE_ANEW.iter().find(|(begin, _)| key.starts_with(begin)) {
-            return Place::MadeAnew(why);
+            return KeyMeaning::MadeAnew(why);
         }
         let mut ends = key.match_indices('/').map(|(at, _)| at);
         let (first, second) = (ends.next(), ends.next());
@@ -90,7 +90,7 @@ impl Places {
         // groups.
         let found = [second, first].into_iter().flatten().find_map(|end| Some((self.by_folder.get(&key[..end])?, end)));
         let Some((served, end)) = found else {
-            return Place::Unknown("no resource has this folder".to_owned());
+            return KeyMeaning::Unknown("no resource has this folder".to_owned());
         };
         let rest = &key[end + 1..];
         let (namespace, name) = match served.resource.namespaced {
@@ -98,9 +98,9 @@ impl Places {
             false => ("", rest),
         };
         if name.is_empty() || name.contains('/') || namespace.is_empty() == served.resource.namespaced {
-            return Place::Unknown(format!("it names no object of {}", served.table));
+            return KeyMeaning::Unknown(format!("it names no object of {}", served.table));
         }
-        Place::Object { served, namespace, name }
+        KeyMeaning::Object { served, namespace, name }
     }
 }
 
@@ -126,17 +126,17 @@ pub(super) fn is_json(served: &Served) -> bool {
 mod tests {
     use super::*;
 
-    fn found(places: &Places, key: &str) -> String {
-        match places.find(key) {
-            Place::Object { served, namespace, name } => format!("{} {namespace} {name}", served.table),
-            Place::MadeAnew(_) => "anew".to_owned(),
-            Place::Unknown(_) => "unknown".to_owned(),
+    fn found(meanings: &KeyMeanings, key: &str) -> String {
+        match meanings.find(key) {
+            KeyMeaning::Object { served, namespace, name } => format!("{} {namespace} {name}", served.table),
+            KeyMeaning::MadeAnew(_) => "anew".to_owned(),
+            KeyMeaning::Unknown(_) => "unknown".to_owned(),
         }
     }
 
     #[test]
     fn keys_are_mapped_to_objects() {
-        let places = Places::builtin();
+        let meanings = KeyMeanings::builtin();
         for (key, expected) in [
             ("configmaps/default/a", "configmaps default a"),
             ("minions/n1", "nodes  n1"),
@@ -163,7 +163,7 @@ mod tests {
             ("configmaps", "unknown"),
             ("", "unknown"),
         ] {
-            assert_eq!(found(&places, key), expected, "{key}");
+            assert_eq!(found(&meanings, key), expected, "{key}");
         }
     }
 
