@@ -11,6 +11,10 @@ const FILE_LINES_MAX: usize = 560;
 const FUNCTION_LINES_MAX: usize = 70;
 /// The largest number of columns of a line. Lines with string literals or URLs may be longer.
 const COLUMNS_MAX: usize = 120;
+/// Words in comments that readers of this code had to read twice.
+const RIDDLES: [&str; 5] = ["whoever", "somebody", "what there is", " is to be ", " are to be "];
+/// Names that do not say what they mean.
+const VAGUE_WORDS: [&str; 5] = ["is_so", "is_to_be", "is_to_do", "rope", "door"];
 /// File names that do not tell what the file contains.
 const VAGUE_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
 /// The largest number of types of one name.
@@ -171,6 +175,28 @@ fn lines_fit_and_contain_no_unfinished_work() {
             }
             if !source.path.ends_with("tidy.rs") && LEFTOVERS.iter().any(|leftover| line.contains(leftover)) {
                 complaints.push(format!("{place} is unfinished work: {}", line.trim()));
+            }
+        }
+    }
+    complain(&complaints);
+}
+
+/// Returns a line without its string literals, as far as they begin and end in it.
+fn without_texts(line: &str) -> String {
+    line.split('"').step_by(2).collect()
+}
+
+#[test]
+fn names_and_comments_use_plain_words() {
+    let mut complaints = Vec::new();
+    for source in sources().iter().filter(|source| !source.path.ends_with("tidy.rs")) {
+        for (number, line) in source.text.lines().enumerate() {
+            let words = without_texts(line).to_lowercase();
+            let is_apart = |letter: char| !letter.is_alphanumeric() && letter != '_';
+            let has_name = |name: &str| words.split(is_apart).any(|word| word == name);
+            let riddle = RIDDLES.iter().find(|riddle| words.contains(**riddle));
+            if let Some(riddle) = riddle.or_else(|| VAGUE_WORDS.iter().find(|name| has_name(name))) {
+                complaints.push(format!("{}:{} has {riddle:?}", source.path.display(), number + 1));
             }
         }
     }

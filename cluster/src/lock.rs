@@ -28,7 +28,8 @@ pub(crate) fn lock(options: &Options) -> Result<File, OpenError> {
     }
 }
 
-/// Removes all permissions of other users on a file or directory: whoever can open the lock file can hold the lock.
+/// Removes all permissions of other users on a file or directory: a process that can open the lock file can hold the
+/// lock.
 fn make_private(path: &Path) {
     let Ok(found) = std::fs::metadata(path) else { return };
     let mode = found.permissions().mode();

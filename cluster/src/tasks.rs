@@ -9,8 +9,8 @@
 //! | [`blocking`] | work that waits for a disk or a device | its starter waits for it |
 //! | [`thread`] | work that needs a thread of its own | its owner joins the thread, or it ends with the process |
 //!
-//! A panic never goes unnoticed: it is logged with the name of the task. Values that the task held are dropped, so that
-//! whoever waits for a message of it gets an error.
+//! The log shows every panic, with the name of the task or thread. The values that the task held are dropped: a
+//! receiver that waits for its message gets an error.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -90,8 +90,7 @@ pub fn detached_here<T: 'static>(name: &'static str, work: impl Future<Output = 
     tokio::task::spawn_local(reported(name, work))
 }
 
-/// Runs work that waits, on a thread where that blocks nothing else. The runtime logs no panic of it: whoever waits for
-/// the handle gets the panic as an error.
+/// Runs work that waits, on a thread where that blocks nothing else. The handle returns a panic as an error.
 #[expect(clippy::disallowed_methods, reason = "tasks are started here")]
 pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     tokio::task::spawn_blocking(work)
@@ -130,7 +129,7 @@ pub async fn persist<G>(name: &'static str, work: impl AsyncFn() -> ControlFlow<
     }
 }
 
-/// Runs work. Logs its panic, which then goes on to whoever waits for the task.
+/// Runs work. Logs its panic, which the handle of the task then returns as an error.
 pub async fn reported<F: Future>(name: &'static str, work: F) -> F::Output {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
         tracing::error!(task = name, "a task panicked");

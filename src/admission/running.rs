@@ -144,10 +144,11 @@ impl Registry {
     /// the resource.
     pub fn change_needs_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let part = ResourcePart { served: target.served, subresource: target.subresource };
-        let is_so = |by: Option<DecidesBy>| matches!(by, Some(DecidesBy::TablesFor(holds)) if holds(object, old));
+        let needs_tables =
+            |by: Option<DecidesBy>| matches!(by, Some(DecidesBy::TablesFor(holds)) if holds(object, old));
         self.steps(target, Operation::Update).by_tables_for_some.iter().map(|position| &CHAIN[position]).any(|plugin| {
-            is_so(plugin.mutating.and_then(|step| (step.decides_by)(part, Operation::Update)))
-                || is_so(plugin.validating.and_then(|step| (step.decides_by)(part, Operation::Update)))
+            needs_tables(plugin.mutating.and_then(|step| (step.decides_by)(part, Operation::Update)))
+                || needs_tables(plugin.validating.and_then(|step| (step.decides_by)(part, Operation::Update)))
         })
     }
 }

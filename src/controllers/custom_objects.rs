@@ -105,14 +105,14 @@ async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: Terminat
     agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await
 }
 
-/// Deletes the objects of a resource, unless `is_to_be` returns false. It is called after this replica has caught up
-/// with all acknowledged writes. Returns whether it has found any objects.
-async fn delete_all(agent: &Agent, served: &Served, is_to_be: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
+/// Deletes the objects of a resource, unless `still_wanted` returns false. It is called after this replica has caught
+/// up with all acknowledged writes. Returns whether it has found any objects.
+async fn delete_all(agent: &Agent, served: &Served, still_wanted: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
     let table = agent.registry.table(served);
     agent.registry.catch_up().await?;
     agent.registry.barrier(&table).await?;
     let chunks = scan(&table.snapshot(), Selection::default());
-    if !is_to_be()? {
+    if !still_wanted()? {
         return Ok(false); // the objects may belong to a definition that was created again
     }
     let delete = async |(key, uid): (Key, Option<String>)| {

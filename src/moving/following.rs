@@ -127,8 +127,8 @@ impl Following {
     /// Applies the changes of all watches until a signal requests the takeover.
     fn follow(&mut self, resources: Vec<SourceResource>) -> Result<(), FollowingError> {
         let (sender, changes) = waiting();
-        self.is_to_leave()?;
-        if self.orders.is_to_take_over() {
+        self.must_leave()?;
+        if self.orders.must_take_over() {
             return Ok(());
         }
         for resource in resources {
@@ -140,8 +140,8 @@ impl Following {
             std::process::id()
         );
         loop {
-            self.is_to_leave()?;
-            if self.orders.is_to_take_over() {
+            self.must_leave()?;
+            if self.orders.must_take_over() {
                 eprintln!("flotilla: taking over");
                 return self.rest(&changes);
             }
@@ -226,7 +226,7 @@ impl Following {
         let mut unseen: BTreeSet<_> = self.journal.names(table).into_iter().collect();
         let (mut token, mut version) = (String::new(), String::new());
         loop {
-            self.is_to_leave()?;
+            self.must_leave()?;
             let mut page = self.page(resource, &token, "application/json")?;
             for object in page.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default() {
                 let (namespace, name, _) = named(&object);
@@ -269,7 +269,7 @@ impl Following {
             self.written(gone)?;
         }
         for resource in &resources {
-            self.is_to_leave()?;
+            self.must_leave()?;
             if self.journal.reached(resource.table()).is_none() || !self.is_as_it_came(resource)? {
                 self.list(resource)?;
             }
@@ -345,8 +345,8 @@ impl Following {
         Ok(bytes.len())
     }
 
-    fn is_to_leave(&mut self) -> Result<(), FollowingError> {
-        if !self.orders.is_to_leave() {
+    fn must_leave(&mut self) -> Result<(), FollowingError> {
+        if !self.orders.must_leave() {
             return Ok(());
         }
         self.sync()?;

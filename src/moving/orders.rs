@@ -39,7 +39,7 @@ impl Orders {
     }
 
     /// Returns whether to stop. Remembers an instruction to take over.
-    pub(super) fn is_to_leave(&mut self) -> bool {
+    pub(super) fn must_leave(&mut self) -> bool {
         while let Ok(order) = self.received.try_recv() {
             match order {
                 Order::TakeOver => self.take_over = true,
@@ -49,8 +49,8 @@ impl Orders {
         false
     }
 
-    /// Returns whether [`Orders::is_to_leave`] has found an instruction to take over.
-    pub(super) fn is_to_take_over(&self) -> bool {
+    /// Returns whether [`Orders::must_leave`] has found an instruction to take over.
+    pub(super) fn must_take_over(&self) -> bool {
         self.take_over
     }
 }

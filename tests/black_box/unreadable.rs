@@ -46,9 +46,9 @@ pub fn define_widgets(client: &mut Connection) {
     until(|| client.get(WIDGETS).status == 200);
 }
 
-fn until(mut is_so: impl FnMut() -> bool) {
+fn until(mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
+    while !holds() {
         assert!(Instant::now() < deadline, "the condition does not hold in time");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -162,13 +162,13 @@ fn body(name: &str, bytes: usize) -> String {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}).to_string()
 }
 
-/// Updates one object through one member while `is_so` is true. Returns the median latency.
-fn latency(endpoints: &Endpoints, member: usize, is_so: &AtomicBool) -> Duration {
+/// Updates one object through one member while `holds` is true. Returns the median latency.
+fn latency(endpoints: &Endpoints, member: usize, holds: &AtomicBool) -> Duration {
     let name = format!("latency-{member}");
     let mut connection = Connection::open(endpoints.members[member], &endpoints.administrator).expect("a connection");
     let _ = connection.post(CONFIG_MAPS, &serde_json::from_str(&body(&name, 8)).expect("JSON"));
     let mut latencies = Vec::new();
-    while is_so.load(Ordering::SeqCst) {
+    while holds.load(Ordering::SeqCst) {
         let began = Instant::now();
         let answer = connection.request("PUT", &path(&name), "application/json", body(&name, 8).as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.text());

@@ -200,7 +200,7 @@ fn begin(directory: &Path, collected: &[&str]) -> Result<(), RestoreError> {
     let Some(found) = content(directory, &[])? else {
         return Ok(mark(directory).map_err(|source| OpenError::Directory { directory: directory.into(), source })?);
     };
-    // Without the mark, even a file with one of these names belongs to somebody else.
+    // Without the mark, even a file with one of these names may have another owner.
     if !directory.join(UNFINISHED).exists() {
         return Err(RestoreError::NotEmpty { directory: directory.into(), found });
     }

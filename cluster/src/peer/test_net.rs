@@ -212,9 +212,9 @@ async fn copy(
 }
 
 /// Waits until a condition holds. Panics after two minutes.
-pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..12_000 {
-        if is_so() {
+        if holds() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -163,9 +163,9 @@ fn votes(store: &Store, name: &str) -> bool {
 /// Waits until exactly these members have a vote in this many groups.
 async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
     let all = || store.status().groups.into_iter().map(|group| voters(store, &group.name)).collect::<Vec<_>>();
-    let is_so = || all().len() == groups && all().iter().all(|voters| voters == names);
+    let holds = || all().len() == groups && all().iter().all(|voters| voters == names);
     let waited = tokio::time::timeout(PATIENCE, async {
-        while !is_so() {
+        while !holds() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });

@@ -163,9 +163,9 @@ async fn a_cluster_survives_the_loss_of_each_member() {
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until a condition holds.
-pub(super) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !is_so() {
+    while !holds() {
         assert!(began.elapsed() < PATIENCE, "{what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -115,9 +115,9 @@ impl World {
     }
 
     /// Lets time pass until a condition holds, for at most `for_ms`. Returns whether it holds.
-    pub(super) fn wait(&mut self, for_ms: u64, mut is_so: impl FnMut(&World) -> bool) -> bool {
+    pub(super) fn wait(&mut self, for_ms: u64, mut holds: impl FnMut(&World) -> bool) -> bool {
         let end = self.time.now_ms() + for_ms;
-        while !is_so(self) {
+        while !holds(self) {
             if self.time.now_ms() >= end {
                 return false;
             }

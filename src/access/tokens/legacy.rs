@@ -130,7 +130,7 @@ impl LegacyToken {
         if account.uid != *uid {
             return Err(TokenError::LegacyAccountReplaced(account.uid.to_string(), uid.clone()));
         }
-        self.noted.store(0, Ordering::Relaxed); // somebody may have removed the label
+        self.noted.store(0, Ordering::Relaxed); // a client may have removed the label
         if !secret.invalid_since.is_empty() {
             let (namespace, secret) = (self.namespace.clone(), self.secret.clone());
             return Err(TokenError::LegacyMarked { namespace, secret, account: name.clone() });

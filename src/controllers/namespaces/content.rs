@@ -32,12 +32,12 @@ impl Emptied {
     }
 }
 
-/// Deletes the objects of a namespace, as long as `is_to_be` returns true. It is called after this replica has caught
-/// up with all acknowledged writes. Returns `None` if `is_to_be` has returned false.
+/// Deletes the objects of a namespace, as long as `still_wanted` returns true. It is called after this replica has
+/// caught up with all acknowledged writes. Returns `None` if `still_wanted` has returned false.
 pub async fn empty(
     agent: &Agent,
     namespace: &str,
-    is_to_be: impl Fn() -> ApiResult<bool>,
+    still_wanted: impl Fn() -> ApiResult<bool>,
 ) -> ApiResult<Option<Emptied>> {
     let mut emptied = Emptied::default();
     let resources = agent.registry.resources.stored();
@@ -55,11 +55,11 @@ pub async fn empty(
             agent.registry.barrier(&table).await?;
         }
     }
-    if !is_to_be()? {
+    if !still_wanted()? {
         return Ok(None);
     }
     for served in pods {
-        if !empty_table(agent, served, namespace, &is_to_be, &mut emptied).await? {
+        if !empty_table(agent, served, namespace, &still_wanted, &mut emptied).await? {
             return Ok(None);
         }
     }
@@ -67,19 +67,19 @@ pub async fn empty(
         return Ok(Some(emptied));
     }
     for served in others {
-        if !empty_table(agent, served, namespace, &is_to_be, &mut emptied).await? {
+        if !empty_table(agent, served, namespace, &still_wanted, &mut emptied).await? {
             return Ok(None);
         }
     }
     Ok(Some(emptied))
 }
 
-/// Deletes the objects of one table, and records those that remain. Returns false if `is_to_be` has returned false.
+/// Deletes the objects of one table, and records those that remain. Returns false if `still_wanted` has returned false.
 async fn empty_table(
     agent: &Agent,
     served: &Arc<Served>,
     namespace: &str,
-    is_to_be: &impl Fn() -> ApiResult<bool>,
+    still_wanted: &impl Fn() -> ApiResult<bool>,
     into: &mut Emptied,
 ) -> ApiResult<bool> {
     let table = agent.registry.table(served);
@@ -87,7 +87,7 @@ async fn empty_table(
     // A namespace of the same name that is created after this check had no objects when the list was made.
     let namespaces = agent.resource("", "namespaces")?;
     agent.registry.catch_up_with(&namespaces, "", namespace).await?;
-    if !is_to_be()? {
+    if !still_wanted()? {
         return Ok(false);
     }
     delete_all(agent, served, namespace, objects, into).await;

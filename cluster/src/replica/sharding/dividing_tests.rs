@@ -384,10 +384,10 @@ const STAGES: [Stage; 5] = [
     ("some shard is open", |store| next(store, |stage| stage.opened.is_some())),
 ];
 
-fn next(store: &Store, is_so: fn(&crate::table::stage::StageContent) -> bool) -> bool {
+fn next(store: &Store, holds: fn(&crate::table::stage::StageContent) -> bool) -> bool {
     let divisions = store.table(&pods()).divisions();
     let next = divisions.iter().skip(1).flat_map(|division| division.shards());
-    next.map(|placed| placed.shard.stage().get()).any(|stage| is_so(&stage))
+    next.map(|placed| placed.shard.stage().get()).any(|stage| holds(&stage))
 }
 
 /// Waits until a store is in a stage, or past it.

@@ -87,9 +87,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     },
 ];
 
-fn ordered<'a>(name: &str, arguments: &[Value<'a>], is_so: impl Fn(Ordering) -> bool) -> Outcome<Value<'a>> {
+fn ordered<'a>(name: &str, arguments: &[Value<'a>], holds: impl Fn(Ordering) -> bool) -> Outcome<Value<'a>> {
     match arguments {
-        [a, b] if has_order(a) => compare(a, b).map(|order| Value::Bool(is_so(order))),
+        [a, b] if has_order(a) => compare(a, b).map(|order| Value::Bool(holds(order))),
         [a, _] => Err(no_function(name, Some(a))),
         _ => Err(Error::no_such_overload()),
     }

@@ -108,8 +108,8 @@ fn ephemeral_containers_are_only_added() {
     (STRATEGY.default)(&mut old);
     let mut new = old.clone();
     new.remove_at(&["spec", "ephemeralContainers"]);
-    let door = STRATEGY.subresource("ephemeralcontainers").unwrap();
-    let errors = refused(|errors| (door.validate)(&new, &old, errors));
+    let part = STRATEGY.subresource("ephemeralcontainers").unwrap();
+    let errors = refused(|errors| (part.validate)(&new, &old, errors));
     let why = "existing ephemeral containers \"e\" may not be removed\n";
     assert_eq!(errors, [format!("spec.ephemeralContainers: Forbidden: {why}")]);
 }
