@@ -73,7 +73,8 @@ fn shape(schema: &Structural, open: bool) -> Shape {
         Some(ValueType::Number) => Shape::Double,
         Some(ValueType::String) => match schema.rules().format() {
             "" | "byte" => Shape::String { named: Text::default() },
-            _ => Shape::IntOrString,
+            // The reference does not type a string with another format: like quantities, such values are any scalar.
+            _ => Shape::Quantity,
         },
         Some(ValueType::Array) => Shape::List(Ref::Shared(Arc::new(list(schema, open)))),
         None if schema.properties.is_empty() => Shape::Any(AnyKind::Json),

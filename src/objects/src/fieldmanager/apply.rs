@@ -153,7 +153,7 @@ fn check_kind(resource: &ManagedResource<'_>, applied: &Value) -> ApiResult<()> 
 }
 
 fn check_configuration(resource: &ManagedResource<'_>, live: &Value, applied: &Value) -> ApiResult<()> {
-    if !applied.at(&["metadata", "managedFields"]).is_null() {
+    if applied.at(&["metadata", "managedFields"]).as_array().is_some() {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let refuse = |what: &str, object: &Value, why: String| {

@@ -37,6 +37,16 @@ fn owned(object: &Value, manager: &str) -> String {
 }
 
 #[test]
+fn a_string_with_a_format_is_any_scalar() {
+    let of = of_spec(r#"{"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}}}"#);
+    for (value, shown) in [("[1]", "[1]"), (r#"{"z": 1}"#, "map[z:1]")] {
+        let why = applied(&of, "m", None, &format!(r#"{{"at": {value}}}"#)).unwrap_err();
+        assert!(why.ends_with(&format!(".spec.at: expected any scalar, got &{{{shown}}}")), "{why}");
+    }
+    assert_eq!(owned(&applied(&of, "m", None, r#"{"at": 5}"#).unwrap(), "m"), r#"{"f:at":{}}"#);
+}
+
+#[test]
 fn data_without_a_schema_is_owned_by_its_members() {
     let of = of_spec(
         r#"{"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {

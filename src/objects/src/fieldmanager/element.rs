@@ -10,7 +10,7 @@ use flotilla_proto::json;
 use flotilla_proto::schema::{Field, List, Presence, Shape, Topology};
 use flotilla_proto::value::{Map, Str, Value};
 
-use crate::field::quote;
+use crate::field::{float, quote};
 
 /// The key that marks a node with children as a member of the set.
 pub const SELF: &str = ".";
@@ -211,9 +211,13 @@ pub fn shown(spelled: &str) -> String {
     }
 }
 
+/// Formats a value as the reference does in keys: members of an object follow each other without a separator.
 fn shown_value(value: &Value) -> String {
     match value {
         Value::Str(text) => quote(text),
+        Value::Float(number) => float(number.get()),
+        Value::Array(items) => format!("[{}]", items.iter().map(shown_value).collect::<Vec<_>>().join(",")),
+        Value::Object(map) => map.iter().map(|(key, value)| format!("{key}={}", shown_value(value))).collect(),
         other => String::from_utf8_lossy(&json::to_vec(other)).into_owned(),
     }
 }

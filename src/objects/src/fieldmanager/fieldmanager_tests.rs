@@ -218,6 +218,16 @@ fn configurations_must_fit() {
             "metadata.managedFields must be nil",
         ),
         (
+            r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s","managedFields":{}}}"#,
+            500,
+            "failed to create typed patch object (/s; /v1, Kind=Service): .metadata.managedFields: expected list, got &{map[]}",
+        ),
+        (
+            r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"ports":[{"port":{"a":1e20,"b":["c",{}]}}]}}"#,
+            500,
+            "failed to create typed patch object (/s; /v1, Kind=Service): .spec.ports[port=a=1e+20b=[\"c\",],protocol=\"TCP\"].port: expected numeric (int or float), got map",
+        ),
+        (
             r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"bogus":1}}"#,
             500,
             "failed to create typed patch object (/s; /v1, Kind=Service): .spec.bogus: field not declared in schema",

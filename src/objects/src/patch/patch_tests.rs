@@ -86,6 +86,9 @@ fn numbers_keep_their_text_except_in_strategic_patches() {
         assert_eq!(written(Format::Merge, &with(number)), with(number));
     }
     assert_eq!(written(Format::Strategic, &with("1e3")), with("1000"));
+    assert_eq!(written(Format::Strategic, &with("1e20")), with("0"), "the low bits of the smallest integer");
+    let surge = |number: &str| format!(r#"{{"spec":{{"strategy":{{"rollingUpdate":{{"maxSurge":{number}}}}}}}}}"#);
+    assert_eq!(written(Format::Strategic, &surge("15e0")), surge("15"));
 }
 
 #[test]

@@ -13,8 +13,8 @@ pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
     check_struct(of, object).err().unwrap_or_else(|| why.to_owned())
 }
 
-/// Converts numbers as the reference's converter does: whole floats become integers where the type has integers, and
-/// integers too large for 32 bits keep their low bits. Parts shared with `before` were converted earlier and are
+/// Converts numbers as the reference's converter does: whole floats become integers where the type has integers,
+/// floats beyond 64 bits become the smallest integer, and integers too large for 32 bits keep their low bits. Parts shared with `before` were converted earlier and are
 /// skipped.
 pub fn numbers(of: &Type, object: &mut Value, before: &Value) {
     if object.is_same(before) {
@@ -33,9 +33,15 @@ fn number(shape: &Shape, value: &mut Value, before: &Value) {
     let item_before = |index: usize| before.list_at(&[]).get(index).unwrap_or(&Value::Null);
     match (shape, value) {
         (Shape::Int32 | Shape::Int64 | Shape::Uint(_), value @ (Value::Float(_) | Value::Int(_))) => {
-            if let Some(whole) = whole_number(value) {
+            if let Some(whole) = whole_number(value).or_else(|| is_too_large(value).then_some(i64::MIN)) {
                 #[expect(clippy::cast_possible_truncation, reason = "the reference drops the high bits")]
                 let whole = if matches!(shape, Shape::Int32) { i64::from(whole as i32) } else { whole };
+                *value = Value::Int(whole);
+            }
+        }
+        // The type of these values in Go reads the float as JSON, where a whole one has no fraction.
+        (Shape::IntOrString, value @ Value::Float(_)) => {
+            if let Some(whole) = whole_number(value) {
                 *value = Value::Int(whole);
             }
         }
@@ -63,6 +69,11 @@ pub fn whole_number(value: &Value) -> Option<i64> {
         Value::Float(number) if number.get().fract() == 0.0 && number.get().abs() < 9.2e18 => Some(number.get() as i64),
         _ => None,
     }
+}
+
+/// Returns whether a number does not fit 64 bits. Such a number is whole.
+fn is_too_large(value: &Value) -> bool {
+    matches!(value, Value::Float(number) if number.get().abs() >= 9.2e18)
 }
 
 fn check_struct(of: &Type, value: &Value) -> Result<(), String> {
