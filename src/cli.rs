@@ -25,7 +25,7 @@ use flotilla::gateway::Gateway;
 use flotilla::moving::{Export, Import};
 use flotilla::overview::{Doctor, Status, Top, WarningRecorder};
 use flotilla::parent::Parent;
-use flotilla::terminal::report;
+use flotilla::terminal::answer;
 use flotilla::{tasks, version};
 
 /// Exit code for a server that could not start, or failed.
@@ -174,10 +174,7 @@ pub fn run() -> ExitCode {
         (Command::Restore(restore), _) => end(restore.run()),
         (Command::Import(import), _) => end(import.run()),
         (Command::Export(export), _) => end(export.run()),
-        _ => {
-            report(version::GIT_VERSION);
-            ExitCode::SUCCESS
-        }
+        _ => answer(version::GIT_VERSION),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use flotilla::etcd;
 use flotilla::kube_apiserver::{self, Translation};
-use flotilla::terminal::report;
+use flotilla::terminal::answer;
 
 use super::{Cli, Command, FAILED};
 
@@ -35,12 +35,10 @@ fn kube_apiserver(arguments: impl Iterator<Item = String>) -> ExitCode {
         Err(misuse) => return refuse(&misuse),
     };
     if given.is("help") {
-        report(kube_apiserver::help().trim_end());
-        return ExitCode::SUCCESS;
+        return answer(kube_apiserver::help().trim_end());
     }
     if let Some(how) = given.one("version").filter(|how| matches!(*how, "true" | "raw")) {
-        report(kube_apiserver::version(how));
-        return ExitCode::SUCCESS;
+        return answer(kube_apiserver::version(how));
     }
     match kube_apiserver::translate(&given) {
         Ok(translation) => serve(&translation),

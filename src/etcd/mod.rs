@@ -4,7 +4,7 @@
 mod flags;
 mod serving;
 
-use crate::terminal::report;
+use crate::terminal::answer;
 use std::process::ExitCode;
 
 /// Release of etcd whose flags are accepted.
@@ -20,12 +20,10 @@ pub fn run(arguments: impl Iterator<Item = String>) -> ExitCode {
         Err(why) => return refuse(&why, 2),
     };
     if given.is("help") || given.is("h") {
-        report(flags::help().trim_end());
-        return ExitCode::SUCCESS;
+        return answer(flags::help().trim_end());
     }
     if given.is("version") {
-        report(format_args!("etcd Version: {RELEASE}\n{WHAT} ({}).", crate::version::GIT_VERSION));
-        return ExitCode::SUCCESS;
+        return answer(format_args!("etcd Version: {RELEASE}\n{WHAT} ({}).", crate::version::GIT_VERSION));
     }
     eprintln!("flotilla etcd: {WHAT}.");
     match actix_web::rt::System::new().block_on(serving::serve(&given)) {

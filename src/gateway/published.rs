@@ -81,7 +81,7 @@ impl Published {
             published.rebuild(|further| further[1] = remotes.iter().map(elsewhere).collect());
             published.openapi.store(Arc::new(published.openapi.load().with_remote(said(remotes))));
         };
-        tasks::service("documents of servers", async move || documents::keep(Arc::clone(&aggregation), &publish).await)
+        tasks::owned("documents of servers", documents::keep(aggregation, publish))
     }
 
     fn rebuild(&self, change: impl FnOnce(&mut [Vec<discovery::Served>; 2])) {

@@ -296,7 +296,7 @@ fn follow_servers(aggregation: &Arc<Aggregation>) -> Task {
 /// Starts the search for unreadable objects among those that were stored before this server started.
 fn examine(registry: &Arc<Registry>) -> Task {
     let registry = Arc::clone(registry);
-    tasks::service("unreadable objects", async move || registry.examine_stored().await)
+    tasks::owned("unreadable objects", async move { registry.examine_stored().await })
 }
 
 /// Returns the seats of reads and writes. With priority and fairness, the levels divide the sum of both.

@@ -34,7 +34,7 @@ impl Identity {
     /// Returns the identity with another user, whom the client impersonates.
     #[must_use]
     pub fn acting_as(&self, user: Arc<User>) -> Self {
-        Self { user, ..self.clone() }
+        Self { user, user_agent: self.user_agent.clone(), is_server: self.is_server }
     }
 
     /// Returns the user.

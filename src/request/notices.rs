@@ -2,8 +2,8 @@
 
 use crate::limits;
 
-/// Warnings and audit annotations, in order, up to [`NOTICES_BYTES`](limits::NOTICES_BYTES). Clients get fewer warnings
-/// than that.
+/// Warnings and audit annotations, in order. The methods take at most [`NOTICES_BYTES`](limits::NOTICES_BYTES) from
+/// webhooks and policies; clients get fewer warnings than that.
 #[derive(Debug, Clone, Default)]
 pub struct Notices {
     /// Texts of `Warning` headers.

@@ -33,7 +33,7 @@ pub struct Users {
 #[derive(Debug, Default)]
 pub struct User {
     identity: Option<(Credential, Credential)>,
-    token: Option<Credential>,
+    token: Option<BearerToken>,
     /// Headers that are the same in all calls.
     headers: HeaderMap,
 }
@@ -107,7 +107,7 @@ impl User {
         };
         let mut headers = HeaderMap::new();
         let (basic, password) = (user.str_at(&["username"]), user.str_at(&["password"]));
-        let token = token(file, user)?;
+        let token = BearerToken::of(file, user)?;
         if !basic.is_empty() || !password.is_empty() {
             if token.is_some() {
                 return Err(lacks("username/password or bearer token may be set, but not both"));
@@ -116,8 +116,8 @@ impl User {
             headers.insert(AUTHORIZATION, header(&value).ok_or_else(|| lacks("password"))?);
         }
         impersonate(user, &mut headers).map_err(lacks)?;
-        if let Some(Credential::Here(token)) = &token {
-            bearer(token).ok_or_else(|| lacks("token"))?;
+        if let Some(token) = &token {
+            bearer(&token.here).ok_or_else(|| lacks("token"))?;
         }
         Ok(Self { identity, token, headers })
     }
@@ -138,15 +138,29 @@ impl User {
     }
 }
 
-/// Returns the bearer token. As in the reference, a file that can be read takes precedence over a token in place.
-fn token(file: &KubeconfigFile<'_>, user: &Value) -> Result<Option<Credential>, KubeconfigError> {
-    let here = |token: &str| Credential::Here(Bytes::copy_from_slice(token.as_bytes()));
-    let token = Some(user.str_at(&["token"])).filter(|token| !token.is_empty());
-    let Some(path) = file.file(user, "tokenFile") else { return Ok(token.map(here)) };
-    match (read_credential(&path), token) {
-        (Ok(_), _) => Ok(Some(Credential::File(Reread::new(&path)))),
-        (Err(_), Some(token)) => Ok(Some(here(token))),
-        (Err(error), None) => Err(KubeconfigError::Read(error)),
+/// A bearer token, which may be in a file that is replaced while the server runs. As in the reference, the file takes
+/// precedence as long as it can be read and is not empty.
+#[derive(Debug)]
+struct BearerToken {
+    here: Bytes,
+    file: Option<Reread>,
+}
+
+impl BearerToken {
+    /// Reads the token of a user. Returns `None` if the user has none.
+    fn of(file: &KubeconfigFile<'_>, user: &Value) -> Result<Option<Self>, KubeconfigError> {
+        let here = Bytes::copy_from_slice(user.str_at(&["token"]).as_bytes());
+        let path = file.file(user, "tokenFile");
+        if let (Some(path), true) = (&path, here.is_empty()) {
+            read_credential(path).map_err(KubeconfigError::Read)?;
+        }
+        let is_stated = path.is_some() || !here.is_empty();
+        Ok(is_stated.then(|| Self { here, file: path.map(|path| Reread::new(&path)) }))
+    }
+
+    fn get(&self) -> Bytes {
+        let read = self.file.as_ref().map(Reread::get).filter(|token| !token.trim_ascii().is_empty());
+        read.unwrap_or_else(|| self.here.clone())
     }
 }
 
@@ -287,6 +301,20 @@ mod tests {
         assert_eq!(shown(users.of("other:443")), "Basic bWU6c2VjcmV0");
         assert_eq!(users.of("h:1").unwrap().headers[IMPERSONATE], "x");
         assert!(read("users: []").unwrap().of("h:1").is_none());
+    }
+
+    #[test]
+    fn the_file_of_a_token_takes_precedence_while_it_has_one() {
+        let dir = Scratch::new();
+        let (config, token) = (dir.join("config"), dir.join("token"));
+        std::fs::write(&config, "users: [{name: u, user: {token: here, tokenFile: token}}]").unwrap();
+        let users = Users::read(&config).unwrap();
+        assert_eq!(shown(users.of("u:443")), "Bearer here", "there is no file");
+        for (content, expected) in [("of-a-file\n", "Bearer of-a-file"), (" \n", "Bearer here")] {
+            std::fs::write(&token, content).unwrap();
+            let users = Users::read(&config).unwrap();
+            assert_eq!(shown(users.of("u:443")), expected, "{content:?}");
+        }
     }
 
     #[test]

@@ -92,7 +92,10 @@ pub fn apply(
     if write.manager == KUBECTL {
         keep_last_applied(&mut outcome, current, applied);
     }
-    if let Some(object) = &mut outcome.object {
+    // Custom resources are not converted: their schemas decide which numbers they take.
+    if resource.fixed
+        && let Some(object) = &mut outcome.object
+    {
         restore::numbers(resource.of, object, current);
     }
     Ok(outcome)

@@ -47,6 +47,13 @@ fn a_string_with_a_format_is_any_scalar() {
 }
 
 #[test]
+fn numbers_of_custom_resources_stay_as_they_are() {
+    let of = of_spec(r#"{"type": "object", "properties": {"n": {"type": "integer"}}}"#);
+    let one = applied(&of, "m", None, r#"{"n": 1e19}"#).unwrap();
+    assert!(matches!(one.at(&["spec", "n"]), Value::Float(number) if number.get() == 1e19), "{one:?}");
+}
+
+#[test]
 fn data_without_a_schema_is_owned_by_its_members() {
     let of = of_spec(
         r#"{"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {

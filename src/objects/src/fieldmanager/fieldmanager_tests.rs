@@ -225,7 +225,7 @@ fn configurations_must_fit() {
         (
             r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"ports":[{"port":{"a":1e20,"b":["c",{}]}}]}}"#,
             500,
-            "failed to create typed patch object (/s; /v1, Kind=Service): .spec.ports[port=a=1e+20b=[\"c\",],protocol=\"TCP\"].port: expected numeric (int or float), got map",
+            "failed to create typed patch object (/s; /v1, Kind=Service): .spec.ports[port=a=1e+20b=[\"c\",],protocol=\"TCP\"].port: expected numeric (int or float), got map[string]interface {}",
         ),
         (
             r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"bogus":1}}"#,

@@ -1,11 +1,16 @@
 //! Strategic merge and apply convert the numbers of a merged object before it is decoded. If it cannot be decoded,
 //! their errors describe the value that does not fit its type.
 
+use std::ops::Range;
+
 use flotilla_proto::conform::conform_scalar;
 use flotilla_proto::schema::{Shape, Type};
 use flotilla_proto::value::Value;
 
 use super::go_text::kind_of;
+
+/// The floats that fit 64 bits with a sign: from -2^63 to below 2^63.
+const SIGNED_64: Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
 
 /// Describes the first value that does not fit, in the order of the type's fields. If there is none, the description
 /// is `why`, the decoder's complaint.
@@ -14,8 +19,8 @@ pub fn complaint(of: &Type, object: &Value, why: &str) -> String {
 }
 
 /// Converts numbers as the reference's converter does: whole floats become integers where the type has integers,
-/// floats beyond 64 bits become the smallest integer, and integers too large for 32 bits keep their low bits. Parts shared with `before` were converted earlier and are
-/// skipped.
+/// floats beyond 64 bits become the smallest integer, and integers too large for 32 bits keep their low bits. Skips
+/// parts that are shared with `before`: they were converted earlier.
 pub fn numbers(of: &Type, object: &mut Value, before: &Value) {
     if object.is_same(before) {
         return;
@@ -33,7 +38,8 @@ fn number(shape: &Shape, value: &mut Value, before: &Value) {
     let item_before = |index: usize| before.list_at(&[]).get(index).unwrap_or(&Value::Null);
     match (shape, value) {
         (Shape::Int32 | Shape::Int64 | Shape::Uint(_), value @ (Value::Float(_) | Value::Int(_))) => {
-            if let Some(whole) = whole_number(value).or_else(|| is_too_large(value).then_some(i64::MIN)) {
+            let becomes_smallest = !matches!(shape, Shape::Uint(_)) && is_too_large(value);
+            if let Some(whole) = whole_number(value).or(becomes_smallest.then_some(i64::MIN)) {
                 #[expect(clippy::cast_possible_truncation, reason = "the reference drops the high bits")]
                 let whole = if matches!(shape, Shape::Int32) { i64::from(whole as i32) } else { whole };
                 *value = Value::Int(whole);
@@ -66,14 +72,16 @@ pub fn whole_number(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
         #[expect(clippy::cast_possible_truncation, reason = "the number is whole and fits")]
-        Value::Float(number) if number.get().fract() == 0.0 && number.get().abs() < 9.2e18 => Some(number.get() as i64),
+        Value::Float(number) if number.get().fract() == 0.0 && SIGNED_64.contains(&number.get()) => {
+            Some(number.get() as i64)
+        }
         _ => None,
     }
 }
 
 /// Returns whether a number does not fit 64 bits. Such a number is whole.
 fn is_too_large(value: &Value) -> bool {
-    matches!(value, Value::Float(number) if number.get().abs() >= 9.2e18)
+    matches!(value, Value::Float(number) if !SIGNED_64.contains(&number.get()))
 }
 
 fn check_struct(of: &Type, value: &Value) -> Result<(), String> {
