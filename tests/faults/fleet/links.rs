@@ -160,14 +160,14 @@ impl Shared {
 }
 
 /// Returns which of these processes opened a connection, by the kernel's list of sockets. Returns `None` if none of
-/// them did.
+/// them did. Both ports identify the socket: connections to other addresses may have the same port of their own.
 fn member_of(caller: &TcpStream, processes: &[u32]) -> Option<usize> {
-    let port = caller.peer_addr().ok()?.port();
+    let ports = (caller.peer_addr().ok()?.port(), caller.local_addr().ok()?.port());
     let table = fs::read_to_string("/proc/net/tcp").ok()?;
     let inode = table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let local = fields.get(1)?.rsplit(':').next()?;
-        (u16::from_str_radix(local, 16).ok()? == port && *fields.get(3)? == "01").then(|| fields.get(9).copied())?
+        let port = |field: usize| u16::from_str_radix(fields.get(field)?.rsplit(':').next()?, 16).ok();
+        ((port(1)?, port(2)?) == ports && *fields.get(3)? == "01").then(|| fields.get(9).copied())?
     })?;
     let name = format!("socket:[{inode}]");
     processes.iter().position(|process| {
