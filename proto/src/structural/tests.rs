@@ -207,7 +207,7 @@ fn types_tell_apply_which_fields_are_granular() {
     assert!(open.open && structure(field(open, "in")).open && !spec.open);
     assert!(matches!(field(spec, "raw"), Shape::Any(AnyKind::Json)));
     assert!(matches!(field(spec, "ios"), Shape::Any(AnyKind::Json)));
-    assert!(matches!(field(spec, "when"), Shape::IntOrString));
+    assert!(matches!(field(spec, "when"), Shape::Quantity), "any scalar");
     let embedded = structure(field(spec, "tmpl"));
     assert!(embedded.open && embedded.field("metadata").is_some());
 }
