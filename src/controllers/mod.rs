@@ -1,8 +1,8 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
 //! aggregated roles, flow schemas, certificate requests, the signatures by which nodes that join know the cluster, type
-//! checks of policies, definitions of custom resources, leaked cluster IPs, protection of objects in use, unused
-//! tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease of each server, and the
-//! objects that every cluster has.
+//! checks of policies, definitions of custom resources and their selectable fields, leaked cluster IPs, protection of
+//! objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease
+//! of each server, and the objects that every cluster has.
 //!
 //! Each controller follows the change logs of the tables that concern it ([`crate::follow`]) and puts the keys of
 //! objects that may need work into a queue that holds every key once ([`queue`]). Workers compare the present state
@@ -35,6 +35,7 @@ mod queue;
 mod quotas;
 mod roles;
 mod root_ca;
+mod selectable_fields;
 mod service_accounts;
 mod service_cidrs;
 mod token_secrets;
@@ -185,6 +186,9 @@ const OF_API: &[Controller] = &[
         custom_definitions::run(agent, queue).boxed_local()
     }),
     ("custom-resource-objects", "crd_finalizer", |agent, queue| custom_objects::run(agent, queue).boxed_local()),
+    ("custom-resource-selectors", "crd_selectable_fields", |agent, queue| {
+        selectable_fields::run(agent, queue).boxed_local()
+    }),
     ("apiservice-availability", "RemoteAvailabilityController", |agent, queue| {
         api_services::run(agent, queue).boxed_local()
     }),

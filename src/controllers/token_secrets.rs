@@ -21,9 +21,9 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
-/// Where a Secret names its account.
+/// The annotation in which a Secret names its account.
 pub(super) const ACCOUNT_NAME: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.name"];
-/// Where a Secret states the UID of its account.
+/// The annotation in which a Secret states the UID of its account.
 pub(super) const ACCOUNT_UID: [&str; 3] = ["metadata", "annotations", "kubernetes.io/service-account.uid"];
 
 /// An item of the queue.

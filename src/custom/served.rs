@@ -1,5 +1,6 @@
 //! One version of a custom resource, as requests use it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
@@ -301,11 +302,20 @@ impl Custom {
         })
     }
 
+    /// Returns the names of the fields that `fieldSelector` accepts in any version, besides name and namespace.
+    pub fn selectable(&self) -> BTreeSet<String> {
+        self.selectable_paths().map(|path| path.join(".")).collect()
+    }
+
+    fn selectable_paths(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.definition.versions.iter().flat_map(|version| &version.selectable)
+    }
+
     /// Returns the fields of an object that selectors of any version may use, as names and values. Empty ones are left
     /// out.
     pub fn selected(&self, object: &Value) -> Vec<(String, String)> {
         let mut selected: Vec<(String, String)> = Vec::new();
-        for path in self.definition.versions.iter().flat_map(|version| &version.selectable) {
+        for path in self.selectable_paths() {
             let name = path.join(".");
             let names: Vec<&str> = path.iter().map(String::as_str).collect();
             let value = text(object.at(&names));

@@ -8,7 +8,7 @@ use crate::rules::conditions;
 /// The finalizer that holds a definition until its objects are deleted.
 pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How far the deletion of a definition has come, as its condition `Terminating` shows it.
+/// The stage of the deletion of a definition, as its condition `Terminating` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TerminationStage {
     /// It is marked for deletion.

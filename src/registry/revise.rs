@@ -1,11 +1,12 @@
 //! Changes stored objects without the rules of their kinds.
 
-use flotilla_cluster::{Expectation, Outcome, Revision};
+use flotilla_cluster::{Expectation, Object, Outcome, Revision};
 use flotilla_proto::value::Value;
 
 use super::precondition::{MODIFIED, wrong_uid};
 use super::{Registry, Target, encode};
 use crate::limits;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
@@ -50,5 +51,13 @@ impl Registry {
             }
         }
         Err(conflict(MODIFIED))
+    }
+
+    /// Stores an object once more, with the index terms that follow from the present definition of its resource, and
+    /// changes nothing else. Does nothing if the object was written meanwhile.
+    pub async fn renew_terms(&self, served: &Served, object: &Object) -> ApiResult<()> {
+        let draft = encode::draft_as_is(served, &encode::stored_tree(object)?);
+        let expectation = Expectation::Revision(object.revision());
+        self.put(served, object.key().clone(), expectation, draft).await.map(drop)
     }
 }

@@ -399,3 +399,44 @@ fn custom_objects_are_garbage_collected() {
     until("the namespace is gone", || client.get("/api/v1/namespaces/going").status == 404);
     assert_eq!(names(&client.get(EVERYWHERE).expect(200)), ["kept"]);
 }
+
+#[test]
+fn selectors_find_older_objects_by_a_field_that_has_become_selectable() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    define(&server);
+    let mut client = server.connect();
+    let names = make(std::slice::from_ref(&server), 3);
+    let mut plain = widget("plain");
+    plain["spec"] = json!({});
+    let plain = client.post(WIDGETS, &plain).expect(201);
+    let mut changes = watch(&server, revision(&plain));
+
+    let patch = json!([{"op": "add", "path": "/spec/versions/0/selectableFields",
+        "value": [{"jsonPath": ".spec.value"}]}]);
+    let patched = client.request(
+        "PATCH",
+        &definition_path("widgets"),
+        "application/json-patch+json",
+        patch.to_string().as_bytes(),
+    );
+    patched.expect(200);
+    let select = |value: &str| format!("{WIDGETS}?fieldSelector=spec.value={value}");
+    for name in &names {
+        until("a selector finds an older object", || {
+            let list = client.get(&select(name));
+            list.status == 200 && self::names(&list.json()) == [name]
+        });
+    }
+    assert_eq!(self::names(&client.get(&select("")).expect(200)), ["plain"]);
+    let mut rewritten = BTreeSet::new();
+    while rewritten.len() < names.len() {
+        let event = changes.next().expect("an event");
+        assert_eq!(event["type"], "MODIFIED", "{event}");
+        let name = event["object"]["metadata"]["name"].as_str().expect("a name").to_owned();
+        assert_eq!(event["object"]["spec"]["value"], name, "nothing else changes");
+        assert!(rewritten.insert(name), "each object is stored once");
+    }
+    let same = client.get(&format!("{WIDGETS}/plain")).expect(200);
+    assert_eq!(revision(&same), revision(&plain), "an object without the field is not stored again");
+}
