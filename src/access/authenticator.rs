@@ -305,7 +305,7 @@ const UNKNOWN: &str = "invalid bearer token";
 #[derive(Debug, Clone)]
 pub struct Refused {
     why: Vec<String>,
-    /// What must be done before another attempt can succeed. `None` if nothing would help.
+    /// The step that must precede another attempt. `None` if no other attempt can succeed.
     pub retry: Option<Retry>,
     /// Whether the webhook was not asked yet. Its answer may still accept the token.
     pub is_unasked: bool,
@@ -339,7 +339,7 @@ impl Refused {
     }
 }
 
-/// What this replica must do before it attempts an authentication again.
+/// The step that this replica must take before it attempts an authentication again.
 #[derive(Debug, Clone)]
 pub enum Retry {
     /// Catch up with the others: the token depends on stored objects, which may be outdated here.

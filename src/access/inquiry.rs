@@ -22,7 +22,7 @@ use crate::webhooks::answers::QuestionDigest;
 pub struct Question {
     /// The webhook.
     pub webhook: Arc<AccessWebhook>,
-    /// What is asked: the specification of a SubjectAccessReview.
+    /// The question: the specification of a SubjectAccessReview.
     pub spec: Value,
     /// The digest of the specification.
     pub key: QuestionDigest,

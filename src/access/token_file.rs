@@ -26,7 +26,7 @@ pub enum TokenFileError {
         path: String,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The mistake.
         why: &'static str,
     },
 }

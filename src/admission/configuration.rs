@@ -80,7 +80,7 @@ pub enum ConfigurationError {
     Yaml {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         source: yaml::Error,
     },
     /// A file has a setting that is wrong, or that this server does not support.
@@ -88,7 +88,7 @@ pub enum ConfigurationError {
     Wrong {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// The kubeconfig for webhooks cannot be used.
@@ -96,7 +96,7 @@ pub enum ConfigurationError {
     Kubeconfig {
         /// The file that names it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake.
         source: KubeconfigError,
     },
     /// The kubeconfig of the webhook for images cannot be used.
@@ -104,7 +104,7 @@ pub enum ConfigurationError {
     Images {
         /// The file that names it.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The mistake.
         source: KubeconfigError,
     },
 }

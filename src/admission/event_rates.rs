@@ -17,7 +17,7 @@ const KINDS: [(&str, LimitType); 4] = [
     ("User", LimitType::User),
 ];
 
-/// What the events that share a limit have in common.
+/// The property that the events of one limit share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitType {
     /// Nothing.
@@ -44,7 +44,7 @@ struct Limit {
     keys: Mutex<Keys>,
 }
 
-/// How much of its limit each key has left, for the keys that were used last.
+/// The rest of its limit for each key that was used lately.
 #[derive(Debug, Default)]
 struct Keys {
     left: HashMap<String, Left>,

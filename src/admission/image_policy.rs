@@ -35,7 +35,7 @@ const DENY: Span =
 const BACKOFF: Span =
     Span { field: "retryBackoff", unit: 1_000_000, min: 1, max: 300 * SECOND, default: Duration::from_millis(500) };
 
-/// How the webhook is asked.
+/// The settings of the webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The kubeconfig that names it.
@@ -54,7 +54,7 @@ pub struct ImagePolicy {
     answers: Answers<ImageDecision>,
 }
 
-/// What the webhook decides about the images of a pod.
+/// The decision of the webhook about the images of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageDecision {
     /// Whether the pod may have them.

@@ -27,7 +27,7 @@ use crate::webhooks::Backend;
 pub struct Taken {
     /// Whether the request must be refused because its event is lost.
     pub is_refused: bool,
-    /// What the request waits for. `None` if it waits for nothing.
+    /// The delivery that the request waits for. `None` if it waits for none.
     pub later: Option<Later>,
 }
 

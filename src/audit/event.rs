@@ -22,7 +22,7 @@ use crate::limits;
 use crate::request::record::Record;
 use crate::wall_clock;
 
-/// What is known of an answer.
+/// The known parts of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Answered {
     /// The status code; 0 while there is no answer.
@@ -57,7 +57,7 @@ impl NamedObjects {
     }
 }
 
-/// How long parts of a request took.
+/// The durations of the parts of a request.
 #[derive(Debug, Default)]
 pub struct Took {
     /// Time to authenticate the user.
@@ -76,7 +76,7 @@ pub struct Audited {
     pub(super) id: String,
     pub(super) received: Timestamp,
     began: Instant,
-    /// How long parts of the request took.
+    /// The durations of the parts of the request.
     pub took: Took,
     pub(super) uri: String,
     pub(super) verb: String,
@@ -98,7 +98,7 @@ pub struct Audited {
     passing: Option<(BytesMut, String, bool)>,
     /// The events that must be sent or lost before the client gets more of its answer.
     later: Vec<Later>,
-    /// What the handling of the request has found.
+    /// The findings of the handler of the request.
     pub record: Record,
     /// Annotations: keys and values.
     pub annotations: Vec<(String, String)>,

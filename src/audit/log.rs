@@ -30,7 +30,7 @@ pub struct Rotation {
     pub compress: bool,
 }
 
-/// Where lines go.
+/// The destination of lines.
 #[derive(Debug)]
 enum Out {
     Standard,

@@ -15,7 +15,7 @@ pub struct Losses {
     told: Mutex<Told>,
 }
 
-/// What was logged of the losses.
+/// The losses that the log already states.
 #[derive(Debug, Default)]
 struct Told {
     /// When the last line was logged.

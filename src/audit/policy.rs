@@ -15,13 +15,13 @@ use crate::rules::names;
 const VERSION: &str = "audit.k8s.io/v1";
 const KIND: &str = "Policy";
 
-/// How much of a request is recorded.
+/// The extent to which a request is recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing.
     #[default]
     None,
-    /// Who asked for what, and with which result.
+    /// The user, the request and its result.
     Metadata,
     /// Also the object of the request.
     Request,
@@ -85,7 +85,7 @@ impl Stages {
 /// The decision of the policy about a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditDecision {
-    /// How much is recorded.
+    /// The extent of the record.
     pub level: Level,
     /// The stages without events.
     pub omitted: Stages,
@@ -132,7 +132,7 @@ pub enum PolicyError {
     Yaml {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The mistake.
         source: yaml::Error,
     },
     /// The policy is not valid.
@@ -140,7 +140,7 @@ pub enum PolicyError {
     Wrong {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
 }

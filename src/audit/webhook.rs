@@ -24,7 +24,7 @@ const JITTER: f64 = 0.2;
 /// The webhook.
 #[derive(Debug)]
 pub struct AuditWebhook {
-    /// How it is reached.
+    /// The address and credentials of the webhook.
     pub backend: Arc<Backend>,
     /// The first wait before a list is sent again.
     pub backoff: Duration,

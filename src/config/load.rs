@@ -60,7 +60,7 @@ pub enum ConfigError {
     FlagFile {
         /// The option, as the file names it.
         option: &'static str,
-        /// What is wrong.
+        /// The mistake.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// Options that contradict each other.
@@ -68,7 +68,7 @@ pub enum ConfigError {
     Invalid {
         /// The option, as the file names it.
         option: &'static str,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
 }

@@ -20,7 +20,7 @@ use crate::registry::{Registry, now};
 use crate::status::{ApiError, ApiResult};
 use crate::tasks;
 
-/// How far a server is with these steps. Clones share the state.
+/// The progress of a server through these steps. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Beginning(Arc<OnceLock<Controllers>>);
 
@@ -124,7 +124,7 @@ impl Beginning {
 /// The refusal of a server that is no longer a member.
 const REMOVED: &str = "this server was removed from its cluster";
 
-/// What these steps need.
+/// The inputs of these steps.
 struct BeginningContext {
     registry: Arc<Registry>,
     input: BootstrapInput,

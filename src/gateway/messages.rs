@@ -30,7 +30,7 @@ pub struct Messages {
     objects: Vec<Arc<Object>>,
     /// Lengths in bytes of the items that were measured so far, which are the first ones.
     lengths: Vec<usize>,
-    /// How many items were written.
+    /// The number of items that were written.
     written: usize,
     begun: bool,
     ended: bool,

@@ -1,4 +1,4 @@
-//! What a client changes in an object: the part of an update that PUT, PATCH, apply and subresources do differently.
+//! The change that a client makes to an object. PUT, PATCH, apply and subresources differ in this part of an update.
 
 use flotilla_proto::value::Value;
 

@@ -19,7 +19,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Version of continue tokens.
 const TOKEN_VERSION: &str = "flotilla/v1";
 
-/// Where the next page of a list begins. Opaque to clients: base64 of JSON.
+/// The position at which the next page of a list begins. Opaque to clients: base64 of JSON.
 ///
 /// A table of several shards is listed in key order, so the last key that was sent says of every shard where it
 /// continues: behind that key. This holds for any division into shards, so that a token survives a change of the shard

@@ -33,7 +33,7 @@ use end::End;
 pub use stream::Stream;
 use wake_batch::BatchedWaker;
 
-/// Where a watch begins.
+/// The start of a watch.
 enum Start {
     /// With these objects, then the changes after them.
     Objects(Page),

@@ -15,7 +15,7 @@ const FACTOR: f64 = 1.5;
 /// The largest part of a wait that is added at random.
 const JITTER: f64 = 0.2;
 
-/// How a webhook is asked.
+/// How often and for how long the server asks a webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct Persistence {
     /// The time for one call.

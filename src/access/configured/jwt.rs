@@ -258,7 +258,7 @@ fn user_rules(path: &Path<'_>, stated: &Value, errors: &mut Errors) -> Vec<Valid
     rules
 }
 
-/// What a mapping must have.
+/// The parts that a mapping must have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     /// A claim or an expression, and a prefix with a claim.

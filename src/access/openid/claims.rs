@@ -20,10 +20,10 @@ const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.co
 /// The last second of the year 9999, counted from 1970. A later year has too many digits to be written.
 const LAST: u64 = 253_402_300_799;
 
-/// How Go shows a time that is not set.
+/// The text that Go shows for a time that is not set.
 const NEVER: &str = "0001-01-01 00:00:00 +0000 UTC";
 
-/// When a token is valid, in seconds since 1970.
+/// The time in which a token is valid, in seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     begins: u64,

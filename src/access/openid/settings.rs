@@ -40,7 +40,7 @@ pub enum SettingsError {
     Authorities(#[from] PkiError),
 }
 
-/// Where a part of a user comes from.
+/// The source of a part of a user.
 #[derive(Debug)]
 pub enum Mapping {
     /// The value of a claim, after a prefix.

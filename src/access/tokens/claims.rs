@@ -46,7 +46,7 @@ pub struct Claims {
     /// When it was issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iat: Option<NumericDate>,
-    /// Who issued it.
+    /// The issuer.
     #[serde(default)]
     pub iss: String,
     /// Its id.
@@ -104,7 +104,7 @@ pub struct Reference {
 /// The claims of a token that lives in a Secret. It has no audience and does not expire.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegacyClaims {
-    /// Who issued it.
+    /// The issuer.
     #[serde(default)]
     pub iss: String,
     /// Namespace of account and Secret.

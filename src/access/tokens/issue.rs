@@ -23,7 +23,7 @@ pub struct Account {
 pub struct IssueRequest {
     /// The audiences.
     pub audiences: Vec<String>,
-    /// How long the token is valid, in seconds.
+    /// The time for which the token is valid, in seconds.
     pub seconds: i64,
     /// Name and UID of a pod that it is bound to.
     pub pod: Option<(String, String)>,

@@ -34,7 +34,7 @@ pub enum KeyError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// No key could be generated.

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
 
-/// What a fulfilled request gives the client and the audit log besides the token.
+/// The results of a fulfilled request besides the token, for the client and the audit log.
 #[derive(Debug)]
 pub struct Fulfilled {
     /// The id of the token, for the audit log.

@@ -24,7 +24,7 @@ use crate::webhooks::{Backend, CallError, Persistence, typed};
 /// The API group of the reviews.
 const GROUP: &str = "authorization.k8s.io";
 
-/// How a webhook is asked.
+/// The settings of a webhook that authorizes requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessWebhookSettings {
     /// Its name, for metrics.

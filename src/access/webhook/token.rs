@@ -19,7 +19,7 @@ use crate::webhooks::{Backend, Persistence, typed};
 /// The API group of the reviews.
 const GROUP: &str = "authentication.k8s.io";
 
-/// What the webhook says of a token.
+/// The decision of the webhook about a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenAnswer {
     /// The token belongs to this user, and is issued for these of the requested audiences.
@@ -43,7 +43,7 @@ struct Inner {
     api_version: String,
     /// The audiences of tokens for which the webhook states none.
     audiences: Vec<String>,
-    /// How long an answer is kept.
+    /// The time for which an answer is kept.
     ttl: Duration,
     answers: Answers<TokenAnswer>,
     asked: AskedOnce<TokenAnswer>,

@@ -18,7 +18,7 @@ use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
 use crate::unreadable::skip_unreadable;
 
-/// Where resources hold a template of pods.
+/// The paths at which resources hold a template of pods.
 static TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("", "podtemplates", &["template"]),
     ("", "replicationcontrollers", &["spec", "template"]),

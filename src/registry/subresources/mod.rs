@@ -70,7 +70,7 @@ pub struct Call<'a> {
     pub registry: &'a Registry,
     /// Users and tokens.
     pub tokens: Tokens<'a>,
-    /// What the path names.
+    /// The object that the path names.
     pub target: Target<'a>,
     /// The document, decoded.
     pub body: Value,
@@ -99,7 +99,7 @@ pub type Action = for<'a> fn(Call<'a>) -> Pending<'a, Acted>;
 pub struct Connect<'a> {
     /// Gives access to objects.
     pub registry: &'a Registry,
-    /// What the path names.
+    /// The object that the path names.
     pub target: Target<'a>,
     /// Options of the connection.
     pub query: &'a Query<'a>,

@@ -46,7 +46,7 @@ pub(super) fn count(registry: &Registry, subresource: &str, by_websocket: bool) 
     registry.metrics.meter().counter(families::STREAMS_ROUTED, &labels).increment(1);
 }
 
-/// Where the kubelet of a node listens.
+/// The address at which the kubelet of a node listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kubelet {
     /// Name or address of the node.

@@ -38,7 +38,7 @@ pub struct Paths<'a> {
     versions: Vec<(String, Option<Vec<&'a str>>)>,
 }
 
-/// Where an object keeps its label selector.
+/// The path at which an object keeps its label selector.
 #[derive(Debug)]
 enum Selector<'a> {
     /// In its spec, as a label selector or as a map of labels.
