@@ -20,7 +20,9 @@
 //! - Requests: `access`, `request`, `answer`, `streams`, `fairness`
 //! - Auditing: `audit`
 //! - Reports about the server and its API: `discovery`, `openapi`, `metrics`
-//! - Reading and writing objects, each asking the other: `admission`, `registry`
+//! - Stored objects: `tables`
+//! - Admission: `admission`
+//! - Reading and writing objects: `registry`
 //! - Other API servers: `aggregation`
 //! - Objects as clients see them: `representation`, `watch`
 //! - Running a server and a cluster: `bootstrap`, `administration`, `overview`, `console`, `backup`, `flag_files`,
@@ -74,6 +76,7 @@ mod scratch;
 pub mod selector;
 pub mod served;
 pub mod streams;
+pub mod tables;
 pub mod terminal;
 mod text_options;
 pub mod transport;

@@ -14,6 +14,7 @@ use crate::registry::{self, Entity, Registry};
 use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables;
 
 /// How the objects of a list or of a watch are shown.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +59,7 @@ pub fn encode_entity(
         (Form::Metadata { version, .. }, entity) => {
             let shown = match (tree(registry, served, entity), entity) {
                 // Metadata can be shown even if the rest of the object cannot be decoded.
-                (Err(error), Entity::Stored(object)) => registry::metadata_alone(object).ok_or(error)?.into(),
+                (Err(error), Entity::Stored(object)) => tables::metadata_alone(object).ok_or(error)?.into(),
                 (shown, _) => shown?,
             };
             Ok(answer::encode_value(&partial(&shown, version), representation))
@@ -70,7 +71,7 @@ pub fn encode_entity(
             let mut out = Vec::with_capacity(1024);
             let stored = match entity {
                 Entity::Stored(object) if served.custom.is_none() && !served.is_stored_version() => {
-                    Some(registry::stored_value(object)?)
+                    Some(tables::stored_value(object)?)
                 }
                 _ => None,
             };
@@ -84,7 +85,7 @@ pub fn encode_entity(
 /// Encodes a stored object in protobuf, in its stored version.
 pub fn transcode(served: &Served, object: &Object) -> ApiResult<Vec<u8>> {
     let (mut message, mut out) = (Vec::new(), Vec::new());
-    let text = registry::stored_text(object)?;
+    let text = tables::stored_text(object)?;
     protobuf::Transcoder::default().transcode(served.of(), text, &mut message).map_err(ApiError::internal)?;
     protobuf::write_object(&served.api_version(), &served.kind().name, &message, &mut out);
     Ok(out)
@@ -131,7 +132,7 @@ pub fn builtin_rows(served: &Served) -> Option<&'static printing::Printer> {
 /// Decodes an object in the version of the request.
 pub fn tree(registry: &Registry, served: &Served, entity: &Entity) -> ApiResult<Arc<Value>> {
     match entity {
-        Entity::Stored(object) => Ok(Arc::new(registry.shown(served, object)?)),
+        Entity::Stored(object) => Ok(Arc::new(registry.tables.shown(served, object)?)),
         Entity::Built(value) => Ok(Arc::new(value.clone())),
     }
 }

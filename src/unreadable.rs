@@ -1,6 +1,6 @@
 //! Handles stored objects that cannot be decoded, whether an earlier release, a bug or an altered backup wrote them.
 //!
-//! Objects that this process encoded are known to be sound (`registry::encode::draft`). Any other is checked when it is
+//! Objects that this process encoded are known to be sound (`tables::encode::draft`). Any other is checked when it is
 //! first read, once for each version. A read of an unsound object and a list that contains it return 500, as in the
 //! reference with the feature AllowUnsafeMalformedObjectDeletion. Code that scans many objects skips unsound ones
 //! ([`skip_unreadable`]).

@@ -4,48 +4,25 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use flotilla_objects::api_version;
-use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
 use super::match_attributes::namespace_object;
 use super::policy::PolicyVariables;
-use super::{MatchedVersion, Operation, Reinvocation, RuleVersion};
+use super::{Admission, MatchedVersion, Operation, Reinvocation, RuleVersion};
 use crate::access::User;
-use crate::registry::Registry;
 use crate::request::Notices;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
-
-/// Group, version and kind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct GroupVersionKind {
-    /// Group; empty for the core group.
-    pub group: String,
-    /// Version.
-    pub version: String,
-    /// Name of the kind.
-    pub kind: String,
-}
-
-/// Group, version and plural name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct GroupVersionResource {
-    /// Group; empty for the core group.
-    pub group: String,
-    /// Version.
-    pub version: String,
-    /// Plural name.
-    pub resource: String,
-}
+use crate::tables::{GroupVersionKind, GroupVersionResource};
 
 /// A write that policies and webhooks decide about. It owns the objects, in the version in which the registry
 /// validates them, and records what must run again. Plugins within the server get
 /// [`BuiltInAttributes`](super::BuiltInAttributes).
 #[derive(Debug)]
 pub struct DynamicAttributes<'a> {
-    /// Gives access to objects and to the authorizer.
-    pub registry: &'a Registry,
+    /// Gives access to objects, to the authorizer and to the configuration.
+    pub admission: &'a Admission,
     /// The resource of the path, as the request's version serves it.
     pub served: &'a Served,
     /// Kind of the request: of the object, or of the document of a subresource that has a kind of its own.
@@ -90,47 +67,6 @@ pub struct Seen {
     pub object: Option<Value>,
     /// The stored object; see [`DynamicAttributes::old`].
     pub old: Option<Value>,
-}
-
-impl GroupVersionKind {
-    /// Returns the `apiVersion` of objects of the kind.
-    pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
-    }
-
-    /// Returns the kind in the form that reviews and expressions use.
-    pub fn to_value(&self) -> Value {
-        value!({"group": (&*self.group), "version": (&*self.version), "kind": (&*self.kind)})
-    }
-
-    /// Returns the kind of the bodies of a resource, or of one of its subresources.
-    pub fn of(served: &Served, subresource: &str) -> Self {
-        let (group, version, kind) = kind_of(served, subresource);
-        Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
-    }
-}
-
-/// Returns group, version and name of the kind of the bodies of a resource, or of one of its subresources.
-pub(super) fn kind_of<'s>(served: &'s Served, subresource: &str) -> (&'s str, &'s str, &'s str) {
-    let part = served.resource.subresources.iter().find(|part| part.name == subresource);
-    let own = served.kind();
-    match part.map(|part| &part.response_kind) {
-        Some((group, version, kind)) if !kind.is_empty() => (group, version, kind),
-        _ => (&own.group, &own.version, &own.name),
-    }
-}
-
-impl GroupVersionResource {
-    /// Returns the resource in the form that reviews and expressions use.
-    pub fn to_value(&self) -> Value {
-        value!({"group": (&*self.group), "version": (&*self.version), "resource": (&*self.resource)})
-    }
-
-    /// Returns the group, version and name of a served resource.
-    pub fn of(served: &Served) -> Self {
-        let of = &served.resource;
-        Self { group: of.group.to_string(), version: of.version.to_string(), resource: of.name.to_string() }
-    }
 }
 
 impl DynamicAttributes<'_> {
@@ -184,7 +120,7 @@ impl DynamicAttributes<'_> {
         let mut seen = Seen::default();
         for (from, to) in [(&self.object, &mut seen.object), (&self.old, &mut seen.old)] {
             if let Some(object) = from {
-                *to = Some(self.registry.convert_object(self.served, object, &matched.kind).await?);
+                *to = Some(self.admission.tables.convert_object(self.served, object, &matched.kind).await?);
             }
         }
         Ok(seen)
@@ -199,14 +135,14 @@ impl DynamicAttributes<'_> {
         let Some(own) = &self.object else { return Ok(false) };
         let version = matched.other.as_deref().unwrap_or(self.served);
         let version = version.part(self.subresource).map_or(version, |part| part);
-        let before = self.registry.convert_object(self.served, own, &matched.kind).await?;
-        let (decoded, is_changed) = self.registry.decode_mutated(version, object, &before)?;
+        let before = self.admission.tables.convert_object(self.served, own, &matched.kind).await?;
+        let (decoded, is_changed) = self.admission.tables.decode_mutated(version, object, &before)?;
         let form = GroupVersionKind {
             group: api_version::group(own.str_at(&["apiVersion"])).to_owned(),
             version: own.str_at(&["apiVersion"]).rsplit('/').next().unwrap_or_default().to_owned(),
             kind: own.str_at(&["kind"]).to_owned(),
         };
-        self.object = Some(self.registry.convert_object(version, &decoded, &form).await?);
+        self.object = Some(self.admission.tables.convert_object(version, &decoded, &form).await?);
         Ok(is_changed)
     }
 
@@ -215,6 +151,6 @@ impl DynamicAttributes<'_> {
     /// # Errors
     /// 404: there is no such namespace.
     pub fn namespace_object(&self) -> ApiResult<Value> {
-        namespace_object(self.registry, &self.namespace)
+        namespace_object(&self.admission.tables, &self.namespace)
     }
 }

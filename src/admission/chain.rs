@@ -10,10 +10,10 @@ use super::plugins::{
     pod_resize_validator, pod_security, pod_toleration_restriction, pod_topology_labels, priority, resource_quota,
     runtime_class, service_account, storage_object_in_use_protection, taint_nodes_by_condition,
 };
-use super::{Operation, mutating, validating, webhooks};
-use crate::registry::{Registry, Target};
+use super::{Admission, Operation, mutating, validating, webhooks};
 use crate::rules::plugins::{ByOperation, Concerned, PluginSet, Steps};
 use crate::served::Served;
+use crate::tables::Target;
 
 /// All plugins, in the order in which they run.
 pub static CHAIN: [Plugin; 41] = [
@@ -141,9 +141,9 @@ const fn decide(steps: &mut Steps, position: usize, by: DecidesBy) {
     }
 }
 
-impl Registry {
+impl Admission {
     /// Returns the steps of the plugins within the server that concern an operation. The first call for a resource
-    /// finds them, by the switches that the registry has then.
+    /// finds them, by the switches that are set then.
     pub(super) fn steps<'a>(&self, target: Target<'a>, operation: Operation) -> &'a Steps {
         let concerned = target.served.plugins.get_or_init(|| self.plugins.concerned(target.served));
         concerned.of(target.subresource).map_or(Steps::NONE, |steps| &steps[operation as usize])

@@ -4,18 +4,17 @@ use std::sync::{Arc, OnceLock};
 
 use flotilla_proto::value::Value;
 
-use super::attributes::kind_of;
 use super::{DynamicAttributes, Operation};
-use crate::registry::{Registry, Target, stored_tree};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Tables, Target, kind_of, stored_tree};
 
 /// A write as matching criteria see it. It borrows everything, so that a write that nothing matches costs only the
 /// comparison.
 #[derive(Debug)]
 pub struct MatchAttributes<'a> {
     /// Gives access to namespaces and to the other versions of resources.
-    pub registry: &'a Registry,
+    pub tables: &'a Tables,
     /// The resource of the path, as the request's version serves it.
     pub served: &'a Served,
     /// Subresource; empty for the object itself.
@@ -37,7 +36,7 @@ pub struct MatchAttributes<'a> {
 impl<'a> MatchAttributes<'a> {
     /// Describes an operation on the target of a request.
     pub fn of(
-        registry: &'a Registry,
+        tables: &'a Tables,
         target: Target<'a>,
         operation: Operation,
         object: Option<&'a Value>,
@@ -50,7 +49,7 @@ impl<'a> MatchAttributes<'a> {
             name => name,
         };
         let namespace = if is_namespaces(served) { name } else { namespace };
-        Self { registry, served, subresource, namespace, name, operation, object, old, labels: OnceLock::new() }
+        Self { tables, served, subresource, namespace, name, operation, object, old, labels: OnceLock::new() }
     }
 
     /// Returns group, version and plural name of the resource of the request.
@@ -77,7 +76,7 @@ impl<'a> MatchAttributes<'a> {
             (&*of.group, &*of.version, &*of.name) != own
                 && (subresource.is_empty() || of.subresources.iter().any(|part| part.name == subresource))
         };
-        let all = self.registry.resources.versions(&self.served.table);
+        let all = self.tables.resources.versions(&self.served.table);
         (0..all.as_ref().map_or(0, |all| all.len()))
             .filter_map(move |at| all.as_ref().and_then(|all| all.get(at)).cloned())
             .filter(is_wanted)
@@ -98,7 +97,7 @@ impl<'a> MatchAttributes<'a> {
                 if let Some(labels) = self.labels.get() {
                     return Ok(labels);
                 }
-                let labels = namespace_object(self.registry, self.namespace)?.at(&["metadata", "labels"]).clone();
+                let labels = namespace_object(self.tables, self.namespace)?.at(&["metadata", "labels"]).clone();
                 Ok(self.labels.get_or_init(|| labels))
             }
         }
@@ -109,7 +108,7 @@ impl DynamicAttributes<'_> {
     /// Returns the write as matching criteria see it.
     pub fn for_matching(&self) -> MatchAttributes<'_> {
         MatchAttributes {
-            registry: self.registry,
+            tables: &self.admission.tables,
             served: self.served,
             subresource: self.subresource,
             namespace: &self.namespace,
@@ -130,8 +129,8 @@ fn is_namespaces(served: &Served) -> bool {
 ///
 /// # Errors
 /// 404: there is no such namespace.
-pub(super) fn namespace_object(registry: &Registry, name: &str) -> ApiResult<Value> {
-    let served = registry.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
-    let found = registry.current(&served, "", name);
+pub(super) fn namespace_object(tables: &Tables, name: &str) -> ApiResult<Value> {
+    let served = tables.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
+    let found = tables.current(&served, "", name);
     stored_tree(&*found.ok_or_else(|| served.not_found(name))?)
 }

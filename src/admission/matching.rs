@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use flotilla_proto::value::Value;
 
-use super::{Concerns, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation};
+use super::{Concerns, MatchAttributes, Operation};
 use crate::selector::LabelSelector;
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::tables::{GroupVersionKind, GroupVersionResource};
 
 const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
 /// The wildcard in lists of rules.

@@ -5,6 +5,9 @@
 //! step that changes objects, a step that refuses finished objects, or both. Each step states which operations on which
 //! resources it concerns, and [by what it decides](plugin::DecidesBy); the registry's shortcuts follow from that.
 //!
+//! The registry passes each write twice: [unfinished](Admission::mutate_new) and [finished](Admission::validate_new).
+//! If an object must exist before the write, a step returns a [`Prerequisite`], which the registry creates.
+//!
 //! [Plugins within the server](plugins) see a write as [`BuiltInAttributes`]. Each served resource records which of
 //! them concern it, so that a write looks up no plugin. Policies and webhooks come after them, and only quotas after
 //! these.
@@ -12,9 +15,9 @@
 //! # Policies and webhooks
 //!
 //! A write that no policy or webhook may match costs one lookup: [`Admission::concerns`] (Kubernetes documentation,
-//! "Dynamic Admission Control"). For any other write the registry builds [`DynamicAttributes`], calls
-//! [`Admission::mutate`] after the server's own mutating steps, and [`Admission::validate`] on the finished object,
-//! before quotas are charged and the object is stored. No lock is held during a wait.
+//! "Dynamic Admission Control"). Any other write becomes [`DynamicAttributes`]. [`Admission::mutate`] runs after the
+//! server's own mutating steps, and [`Admission::validate`] on the finished object, before quotas are charged and the
+//! object is stored. No lock is held during a wait.
 //!
 //! Each plugin that asks outside keeps an [`Index`] of its policies or webhooks, and builds it from the tables that it
 //! [follows](following::follow). After a change it publishes which resources may match ([`Admission::publish`]).
@@ -34,12 +37,13 @@ mod event_rates;
 pub mod following;
 mod image_policy;
 mod index;
-mod lookup;
 mod match_attributes;
 mod matching;
 pub mod mutating;
+mod outside;
 pub mod plugin;
 pub mod plugins;
+mod points;
 pub mod policy;
 mod reinvocation;
 mod running;
@@ -48,14 +52,15 @@ pub mod validating;
 mod webhooks;
 mod write;
 
-pub use attributes::{DynamicAttributes, GroupVersionKind, GroupVersionResource, Seen};
+pub use attributes::{DynamicAttributes, Seen};
 pub use chain::Switches;
 pub use configuration::{Configuration, ConfigurationError};
 pub use effort::Effort;
 pub use index::{Concerns, Index, Indexed};
 pub use match_attributes::MatchAttributes;
 pub use matching::{Criteria, MatchedVersion, RuleVersion};
-pub use plugin::Presence;
+pub use outside::Question;
+pub use plugin::{Prerequisite, Presence, Provide};
 pub use reinvocation::{Invoked, Reinvocation};
 pub use write::{BuiltInAttributes, Results};
 
@@ -74,8 +79,8 @@ use self::validating::ValidatingPolicy;
 use self::webhooks::Webhooks;
 pub use crate::metrics::admission::Operation;
 use crate::metrics::admission::Phase;
-use crate::registry::Registry;
 use crate::status::ApiResult;
+use crate::tables::Tables;
 
 /// The plugins that ask policies and webhooks. Clients may add these while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,9 +115,15 @@ impl DynamicPlugin {
     }
 }
 
-/// All policies and webhooks, and the resources that they may match.
+/// The plugins and their settings, all policies and webhooks, and the resources that these may match.
 #[derive(Debug)]
 pub struct Admission {
+    /// The stored objects by which plugins decide.
+    pub tables: Arc<Tables>,
+    /// Which plugins are used. Must be set before the first write.
+    pub plugins: Switches,
+    /// Whether a controller creates the account `default` in each namespace. If so, pods are refused until it exists.
+    pub accounts_are_made: bool,
     /// The operations that each plugin has published. `None` until the plugin publishes for the first time. `any` is
     /// the union.
     each: Mutex<[Option<Concerns>; DynamicPlugin::COUNT]>,
@@ -131,9 +142,13 @@ pub struct Admission {
     pub configuration: Arc<Configuration>,
 }
 
-impl Default for Admission {
-    fn default() -> Self {
+impl Admission {
+    /// Returns admission by these tables, with the default plugins and no policies and webhooks yet.
+    pub fn new(tables: Arc<Tables>) -> Self {
         Self {
+            tables,
+            plugins: Switches::default(),
+            accounts_are_made: false,
             each: Mutex::default(),
             any: ArcSwap::default(),
             mutating: Policies::default(),
@@ -144,9 +159,7 @@ impl Default for Admission {
             configuration: Arc::default(),
         }
     }
-}
 
-impl Admission {
     /// Returns whether any plugin may match an operation on a resource, by its plural name. If not, the write needs
     /// nothing else from this module.
     pub fn concerns(&self, resource: &str, operation: Operation) -> bool {
@@ -164,12 +177,12 @@ impl Admission {
     }
 
     /// Keeps a plugin's index current, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: DynamicPlugin) {
+    pub async fn follow(&self, plugin: DynamicPlugin) {
         match plugin {
-            DynamicPlugin::MutatingPolicy => self.mutating.follow(registry, plugin, MUTATING_POLICIES).await,
-            DynamicPlugin::MutatingWebhook => self.mutating_webhooks.follow(registry, plugin).await,
-            DynamicPlugin::ValidatingPolicy => self.validating.follow(registry, plugin, VALIDATING_POLICIES).await,
-            DynamicPlugin::ValidatingWebhook => self.validating_webhooks.follow(registry, plugin).await,
+            DynamicPlugin::MutatingPolicy => self.mutating.follow(self, plugin, MUTATING_POLICIES).await,
+            DynamicPlugin::MutatingWebhook => self.mutating_webhooks.follow(self, plugin).await,
+            DynamicPlugin::ValidatingPolicy => self.validating.follow(self, plugin, VALIDATING_POLICIES).await,
+            DynamicPlugin::ValidatingWebhook => self.validating_webhooks.follow(self, plugin).await,
         }
     }
 
@@ -197,7 +210,7 @@ impl Admission {
     /// # Errors
     /// The error for the client when the write is refused.
     pub async fn mutate(attributes: &mut DynamicAttributes<'_>) -> ApiResult<bool> {
-        for plugin in CHAIN.iter().filter(|plugin| attributes.registry.plugins.is_on(plugin)) {
+        for plugin in CHAIN.iter().filter(|plugin| attributes.admission.plugins.is_on(plugin)) {
             let Some(Mutating::Outside(run)) = plugin.mutating.map(|step| step.run) else { continue };
             let began = Instant::now();
             let mutated = run(attributes).await;
@@ -212,7 +225,7 @@ impl Admission {
     /// # Errors
     /// The error for the client when the write is refused.
     pub async fn validate(attributes: &DynamicAttributes<'_>) -> ApiResult<()> {
-        for plugin in CHAIN.iter().filter(|plugin| attributes.registry.plugins.is_on(plugin)) {
+        for plugin in CHAIN.iter().filter(|plugin| attributes.admission.plugins.is_on(plugin)) {
             let Some(Validating::Outside(run)) = plugin.validating.map(|step| step.run) else { continue };
             let began = Instant::now();
             let validated = run(attributes).await;
@@ -224,6 +237,6 @@ impl Admission {
 }
 
 fn measure(attributes: &DynamicAttributes<'_>, plugin: &'static str, phase: Phase, began: Instant, is_refused: bool) {
-    let metrics = &attributes.registry.metrics;
+    let metrics = &attributes.admission.tables.metrics;
     metrics.took_plugin(plugin, attributes.operation, phase, began.elapsed(), is_refused);
 }

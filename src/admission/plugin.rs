@@ -1,5 +1,7 @@
 //! An admission plugin: a name, and steps in writes of the resources that concern it.
 
+use std::sync::Arc;
+
 use flotilla_proto::value::Value;
 use futures_util::future::LocalBoxFuture;
 
@@ -55,12 +57,23 @@ impl<'a> ResourcePart<'a> {
     }
 }
 
+/// An object that must exist before a write goes on.
+#[derive(Debug)]
+pub struct Prerequisite {
+    /// The resource of the object.
+    pub served: Arc<Served>,
+    /// The object, decoded in the version of the resource. It has a name.
+    pub object: Value,
+}
+
 /// Changes or refuses an object that is not finished. For a deletion the object is null.
 pub type Mutate = fn(&BuiltInAttributes<'_>, &mut Value) -> ApiResult<()>;
 /// Refuses a finished object.
 pub type Validate = fn(&BuiltInAttributes<'_>, &Value) -> ApiResult<()>;
-/// Prepares the server for a write, and may wait.
-pub type Prepare = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
+/// Returns an object that must exist before a write goes on. `None` if there is nothing to create.
+pub type Prepare = fn(&BuiltInAttributes<'_>) -> ApiResult<Option<Prerequisite>>;
+/// Creates such an object.
+pub type Provide<'p> = dyn Fn(Prerequisite) -> LocalBoxFuture<'p, ApiResult<()>> + 'p;
 /// Refuses a finished object, and may wait.
 pub type ValidateWaiting = for<'a> fn(&'a BuiltInAttributes<'_>, &'a Value) -> LocalBoxFuture<'a, ApiResult<()>>;
 /// Lets something outside the server change or refuse an object.
@@ -71,7 +84,7 @@ pub type ValidateOutside = for<'a> fn(&'a DynamicAttributes<'_>) -> LocalBoxFutu
 /// The way in which a mutating step runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Mutating {
-    /// Within the server, before everything else. Such a step changes only other objects.
+    /// Before everything else: states an object that must exist. Such a step changes and refuses nothing.
     First(Prepare),
     /// Within the server, without a wait.
     Within(Mutate),

@@ -1,34 +1,55 @@
 //! Runs the plugins within the server that concern a write, in order. A write that concerns no plugin costs only the
 //! check that its set is empty.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use flotilla_proto::value::Value;
 
-use super::BuiltInAttributes;
 use super::chain::CHAIN;
-use super::plugin::{DecidesBy, Mutating, ResourcePart, Validating};
+use super::plugin::{DecidesBy, Mutating, Prepare, Provide, ResourcePart, Validating};
+use super::{Admission, BuiltInAttributes};
 use crate::access::Inquiry;
 use crate::metrics::admission::{Operation, Phase};
-use crate::registry::{Registry, Target};
 use crate::rules::plugins::PluginSet;
 use crate::status::ApiResult;
+use crate::tables::Target;
 
-impl Registry {
-    /// Lets plugins prepare the server for a write before everything else.
-    ///
-    /// # Errors
-    /// The refusal of the first plugin that refuses the write.
-    pub async fn prepare_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+impl Admission {
+    /// Has `provide` create the objects that plugins need before everything else.
+    pub(super) async fn prepare_within(
+        &self,
+        write: &BuiltInAttributes<'_>,
+        object: &Value,
+        provide: &Provide<'_>,
+    ) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).first.iter() {
             let plugin = &CHAIN[position];
             if let Some(Mutating::First(run)) = plugin.mutating.map(|step| step.run)
                 && (plugin.applies)(write, object)
             {
-                self.timed(plugin.name, write, Phase::Admit, run(write, object)).await?;
+                let prepared = self.provided(run, write, object, provide);
+                self.timed(plugin.name, write, Phase::Admit, prepared).await?;
             }
         }
         Ok(())
+    }
+
+    /// Has `provide` create the object that a step needs, and waits until this replica has it.
+    async fn provided(
+        &self,
+        prepare: Prepare,
+        write: &BuiltInAttributes<'_>,
+        object: &Value,
+        provide: &Provide<'_>,
+    ) -> ApiResult<()> {
+        let Some(needed) = prepare(write)? else { return Ok(()) };
+        let metadata = |field: &str| needed.object.str_at(&["metadata", field]).to_owned();
+        let (served, namespace, name) = (Arc::clone(&needed.served), metadata("namespace"), metadata("name"));
+        match provide(needed).await {
+            Err(error) if error.reason != "AlreadyExists" => Err(write.refuse(object, &error.message)),
+            _ => self.tables.catch_up_with(&served, &namespace, &name).await,
+        }
     }
 
     /// Lets plugins change or refuse an object that is not finished. For a deletion the object is null.
@@ -52,7 +73,7 @@ impl Registry {
         self.steps(target, operation).first != PluginSet::NONE
     }
 
-    /// Lets plugins refuse a finished object, if none of them asks outside: see [`Registry::plugins_ask_outside`].
+    /// Lets plugins refuse a finished object, if none of them asks outside: see [`Admission::plugins_ask_outside`].
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
@@ -117,7 +138,7 @@ impl Registry {
     ) -> ApiResult<()> {
         let began = Instant::now();
         let done = run.await;
-        self.metrics.took_plugin(plugin, write.operation, phase, began.elapsed(), done.is_err());
+        self.tables.metrics.took_plugin(plugin, write.operation, phase, began.elapsed(), done.is_err());
         done
     }
 
@@ -130,7 +151,7 @@ impl Registry {
     /// authorization webhook what the user may do.
     pub fn plugins_ask_outside(&self, target: Target<'_>, operation: Operation) -> bool {
         let steps = self.steps(target, operation);
-        steps.by_outside || steps.validating != PluginSet::NONE && self.authorizer.asks_outside()
+        steps.by_outside || steps.validating != PluginSet::NONE && self.tables.authorizer.asks_outside()
     }
 
     /// Returns whether plugins decide about all updates by other objects of the server, or by asking outside, which

@@ -4,18 +4,18 @@ use flotilla_cluster::Scope;
 use flotilla_proto::value::Value;
 use parking_lot::Mutex;
 
-use super::Operation;
+use super::{Admission, Operation};
 use crate::metrics::admission::Phase;
-use crate::registry::{Registry, Target};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 /// A write as plugins within the server see it. It borrows everything, in the stored version. Steps get the object
 /// separately, because plugins change it. Policies and webhooks get [`DynamicAttributes`](super::DynamicAttributes).
 #[derive(Debug)]
 pub struct BuiltInAttributes<'a> {
-    /// Gives access to objects and to the authorizer.
-    pub registry: &'a Registry,
+    /// Gives access to objects, to the authorizer and to the configuration.
+    pub admission: &'a Admission,
     /// The object that the request names.
     pub target: Target<'a>,
     /// The operation: create, update, delete or connect.
@@ -43,9 +43,9 @@ pub struct Results {
 impl<'a> BuiltInAttributes<'a> {
     /// Describes a create. [`BuiltInAttributes::changes`] and [`BuiltInAttributes::with_dry_run`] make other writes of
     /// it.
-    pub fn create(registry: &'a Registry, target: Target<'a>, caller: &'a Caller) -> Self {
+    pub fn create(admission: &'a Admission, target: Target<'a>, caller: &'a Caller) -> Self {
         let (operation, results) = (Operation::Create, Mutex::default());
-        Self { registry, target, operation, old: None, dry_run: false, caller, results }
+        Self { admission, target, operation, old: None, dry_run: false, caller, results }
     }
 
     /// Describes the same write with another operation.
@@ -84,7 +84,7 @@ impl<'a> BuiltInAttributes<'a> {
 
     /// Runs a plugin's step and measures it under the plugin's name.
     pub fn measured(&self, plugin: &'static str, phase: Phase, run: impl FnOnce() -> ApiResult<()>) -> ApiResult<()> {
-        self.registry.metrics.by_plugin(plugin, self.operation, phase, run)
+        self.admission.tables.metrics.by_plugin(plugin, self.operation, phase, run)
     }
 
     /// Returns the results of plugins besides their decision.
@@ -97,7 +97,7 @@ impl<'a> BuiltInAttributes<'a> {
     /// # Errors
     /// They cannot be read.
     pub fn limit_ranges(&self) -> ApiResult<Vec<Value>> {
-        self.registry.look_up_all("", "limitranges", Scope::namespace(self.target.namespace))
+        self.admission.tables.look_up_all("", "limitranges", Scope::namespace(self.target.namespace))
     }
 
     /// Returns 403 in the wording of an admission plugin. An object whose name is not generated yet is called by its

@@ -13,8 +13,9 @@ use crate::access::User;
 use crate::limits;
 use crate::outbound::{self};
 use crate::prometheus::families;
-use crate::registry::{Registry, now, services, stored_value};
+use crate::registry::{Registry, now};
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{services, stored_value};
 
 /// The user that sends them.
 const CHECKER: &str = "system:kube-aggregator";
@@ -102,8 +103,8 @@ pub async fn look(aggregation: &Aggregation, remote: &Remote) -> Availability {
 fn of_service(registry: &Registry, remote: &Remote) -> Option<Availability> {
     let Remote { namespace, service: name, port, .. } = remote;
     let quoted = crate::field::quote(namespace);
-    let served = registry.resources.of_resource("", "services")?;
-    let Some(object) = registry.current(&served, namespace, name) else {
+    let served = registry.tables.resources.of_resource("", "services")?;
+    let Some(object) = registry.tables.current(&served, namespace, name) else {
         return Some(Availability::missing("ServiceNotFound", format!("service/{name} in {quoted} is not present")));
     };
     let service = stored_value(&object).ok()?;
@@ -116,7 +117,7 @@ fn of_service(registry: &Registry, remote: &Remote) -> Option<Availability> {
         return Some(Availability::missing("ServicePortError", why));
     };
     let port_name = found.str_at(&["name"]);
-    let slices = services::slices(registry, namespace, name);
+    let slices = services::slices(&registry.tables, namespace, name);
     if slices.is_empty() {
         let why = format!("cannot find endpointslices for service/{name} in {quoted}");
         return Some(Availability::missing("EndpointsNotFound", why));
@@ -145,10 +146,10 @@ async fn discover(aggregation: &Aggregation, remote: &Remote) -> Result<(), Stri
     let failing = |why: String| format!("failing or missing response from {url}: {why}");
     let request = ask_as_checker(&url, "").map_err(|error| failing(error.message))?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
-    let answer = registry.outbound.send(&peer, request, deadline).await;
+    let answer = registry.tables.outbound.send(&peer, request, deadline).await;
     let answer = answer.map_err(|error| {
         if error.is_of_nameless() {
-            registry.metrics.meter().counter(families::AGGREGATED_NAMELESS, &[]).increment(1);
+            registry.tables.metrics.meter().counter(families::AGGREGATED_NAMELESS, &[]).increment(1);
         }
         failing(format!("Get \"{url}\": {error}"))
     })?;

@@ -145,7 +145,7 @@ async fn fetch(
     let request = request.map_err(|error| error.message)?;
     let deadline = Instant::now() + limits::AGGREGATED_CHECK_TIMEOUT;
     let fetching = async {
-        let answer = aggregation.registry.outbound.send(&peer, request, deadline).await?;
+        let answer = aggregation.registry.tables.outbound.send(&peer, request, deadline).await?;
         let code = answer.status().as_u16();
         let media = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
         let body = outbound::read(answer.into_body(), limits::AGGREGATED_DISCOVERY_BYTES).await?;

@@ -27,7 +27,8 @@ use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::outbound::{CredentialFiles, Identity};
 use crate::pki::Pki;
-use crate::registry::{Registry, stored_value};
+use crate::registry::Registry;
+use crate::tables::stored_value;
 
 pub use remote::Remote;
 
@@ -105,10 +106,10 @@ impl Aggregation {
 
     /// Follows the stored APIServices, for ever.
     pub async fn follow(self: Arc<Self>) {
-        let Some(served) = self.registry.resources.of_resource(GROUP, RESOURCE) else { return };
+        let Some(served) = self.registry.tables.resources.of_resource(GROUP, RESOURCE) else { return };
         // A list replaces all servers, since some may have been removed meanwhile.
         let mut listed: Option<BTreeMap<(String, String), Arc<Remote>>> = None;
-        follow(&self.registry.table(&served), Interest::default(), |seen| match seen {
+        follow(&self.registry.tables.table(&served), Interest::default(), |seen| match seen {
             Seen::Begin => listed = Some(BTreeMap::new()),
             Seen::ListEnd(_) => {
                 if let Some(all) = listed.take() {

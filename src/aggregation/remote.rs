@@ -6,7 +6,8 @@ use flotilla_proto::value::Value;
 
 use super::availability;
 use crate::outbound::{Identity, Network, Peer, Secure, Trust};
-use crate::registry::{Registry, services};
+use crate::registry::Registry;
+use crate::tables::services;
 
 /// The default port of the Service.
 const PORT: u16 = 443;
@@ -70,7 +71,7 @@ impl Remote {
     /// # Errors
     /// The Service has no address. The text is that of the reference.
     pub fn peer(&self, registry: &Registry, identity: Option<Identity>) -> Result<Peer, String> {
-        let (host, port) = services::resolve(registry, &self.namespace, &self.service, self.port)?;
+        let (host, port) = services::resolve(&registry.tables, &self.namespace, &self.service, self.port)?;
         let server_name = format!("{}.{}.svc", self.service, self.namespace);
         let secure = Secure { server_name, trust: self.trust.clone(), identity, http2: true };
         Ok(Peer { host, port, network: Network::Cluster, guarded: false, secure: Some(secure) })

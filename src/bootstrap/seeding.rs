@@ -7,9 +7,10 @@ use futures_util::StreamExt;
 use super::{BootstrapInput, BootstrapObject, Renewal, cluster, objects};
 use crate::embedded::TextError;
 use crate::limits;
-use crate::registry::{DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_value};
-use crate::request::Caller;
+use crate::registry::{Incoming, Registry};
+use crate::request::{Caller, DeleteOptions, WriteOptions};
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 use crate::unreadable::skip_unreadable;
 
 /// Resources that are written first, since the others need them: namespaces, and the ranges of service addresses.
@@ -81,8 +82,8 @@ pub fn was_seeded(registry: &Registry) -> bool {
 
 fn exists(registry: &Registry, desired: &BootstrapObject) -> bool {
     let metadata = |field| desired.object.str_at(&["metadata", field]);
-    let served = registry.resources.find(desired.group, desired.version, desired.resource);
-    served.is_some_and(|served| registry.current(&served, metadata("namespace"), metadata("name")).is_some())
+    let served = registry.tables.resources.find(desired.group, desired.version, desired.resource);
+    served.is_some_and(|served| registry.tables.current(&served, metadata("namespace"), metadata("name")).is_some())
 }
 
 /// Creates an object if it is missing, or reconciles it.
@@ -90,14 +91,14 @@ fn exists(registry: &Registry, desired: &BootstrapObject) -> bool {
 /// # Errors
 /// If it cannot be written. A conflict with another writer is worth a retry.
 pub async fn ensure(registry: &Registry, desired: &BootstrapObject) -> ApiResult<()> {
-    let served = registry.resources.find(desired.group, desired.version, desired.resource);
+    let served = registry.tables.resources.find(desired.group, desired.version, desired.resource);
     let served = served.ok_or_else(ApiError::no_such_path)?;
     let namespace = desired.object.str_at(&["metadata", "namespace"]);
     let name = desired.object.str_at(&["metadata", "name"]);
-    let target = Target { served: &served, namespace, name, subresource: "" };
+    let target = Target::object(&served, namespace, name);
     let options = WriteOptions { manager: desired.manager.to_owned(), ..WriteOptions::default() };
     let mut caller = Caller::server(desired.manager);
-    if let Some(existing) = registry.current(&served, namespace, name) {
+    if let Some(existing) = registry.tables.current(&served, namespace, name) {
         // An object that cannot be decoded must not prevent the start; an administrator has to remove it.
         let Some(stored) = skip_unreadable(stored_value(&existing)) else { return Ok(()) };
         match desired.renewal(&stored) {
@@ -124,7 +125,7 @@ async fn apply(registry: &Registry, desired: &BootstrapObject, target: Target<'_
     configuration.set_at(&["kind"], &*target.served.kind().name);
     configuration.set_at(&["apiVersion"], target.served.api_version());
     configuration.set_at(&["metadata", "name"], target.name);
-    let target = Target { subresource: applied.subresource, ..target };
+    let target = target.with_subresource(applied.subresource);
     let options = WriteOptions { manager: applied.manager.to_owned(), force: true, ..WriteOptions::default() };
     let mut caller = Caller::server(desired.manager);
     registry.apply_value(target, configuration, &options, &mut caller).await.map(drop)

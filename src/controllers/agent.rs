@@ -8,10 +8,11 @@ use flotilla_proto::value::Value;
 
 use super::Settings;
 use crate::access::User;
-use crate::registry::{Change, DeleteOptions, Incoming, Registry, Target, WriteOptions, stored_part};
-use crate::request::{Caller, Identity};
+use crate::registry::{Change, Incoming, Registry};
+use crate::request::{Caller, DeleteOptions, Identity, WriteOptions};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_part};
 
 /// The user of controllers, and their user agent and field manager.
 const CONTROLLER_MANAGER: (&str, &str) = ("system:kube-controller-manager", "kube-controller-manager");
@@ -70,7 +71,7 @@ impl Agent {
             (Ok(_), _) => 200,
             (Err(error), _) => error.code,
         };
-        self.registry.metrics.asked_by_controller(&self.settings.host, method, code);
+        self.registry.tables.metrics.asked_by_controller(&self.settings.host, method, code);
         answered
     }
 
@@ -81,23 +82,23 @@ impl Agent {
 
     /// Returns a built-in resource.
     pub fn resource(&self, group: &str, name: &str) -> ApiResult<Arc<Served>> {
-        let found = self.registry.resources.of_resource(group, name);
+        let found = self.registry.tables.resources.of_resource(group, name);
         found.ok_or_else(|| ApiError::internal(format_args!("no resource {name} in group {group:?}")))
     }
 
     /// Returns the present state of an object. `None` if the object does not exist.
     pub fn get(&self, target: Target<'_>) -> ApiResult<Option<Value>> {
-        let current = self.registry.current(target.served, target.namespace, target.name);
+        let current = self.registry.tables.current(target.served, target.namespace, target.name);
         let found = current.ok_or_else(|| target.served.not_found(target.name));
         match self.counted("GET", found) {
-            Ok(object) => self.registry.shown(target.served, &object).map(Some),
+            Ok(object) => self.registry.tables.shown(target.served, &object).map(Some),
             Err(_) => Ok(None),
         }
     }
 
     /// Returns a part of the present state of an object, in its stored version. `None` if the object does not exist.
     pub fn get_part(&self, target: Target<'_>, part: Part) -> ApiResult<Option<Value>> {
-        let current = self.registry.current(target.served, target.namespace, target.name);
+        let current = self.registry.tables.current(target.served, target.namespace, target.name);
         let found = current.ok_or_else(|| target.served.not_found(target.name));
         match self.counted("GET", found) {
             Ok(object) => stored_part(&object, part).map(Some),
@@ -145,7 +146,7 @@ impl Agent {
 
     /// Applies fields (server-side apply) to an object that exists, and takes over fields that other managers own.
     pub async fn apply(&self, target: Target<'_>, mut configuration: Value, manager: &str) -> ApiResult<()> {
-        if self.registry.current(target.served, target.namespace, target.name).is_none() {
+        if self.registry.tables.current(target.served, target.namespace, target.name).is_none() {
             return Err(target.served.not_found(target.name));
         }
         configuration.set_at(&["kind"], &*target.served.kind().name);

@@ -14,9 +14,9 @@ use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
 use crate::prometheus::families;
-use crate::registry::Target;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 /// The label of an endpoint slice with the name of its Service.
 const SERVICE_NAME: [&str; 3] = ["metadata", "labels", "kubernetes.io/service-name"];
@@ -27,7 +27,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let services = agent.resource("", "services")?;
     let slices = agent.resource("discovery.k8s.io", "endpointslices")?;
     let queue = Queue::new(measured);
-    let [own_table, service_table, slice_table] = [&own, &services, &slices].map(|of| agent.registry.table(of));
+    let [own_table, service_table, slice_table] = [&own, &services, &slices].map(|of| agent.registry.tables.table(of));
     // A change of a Service or of its endpoints requires a check of the API services that refer to it.
     let concern = |namespace: &str, name: &str| {
         for remote in agent.settings.aggregation.all() {
@@ -52,7 +52,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             if agent.settings.aggregation.all().is_empty() {
                 return;
             }
-            if let Ok(slice) = crate::registry::stored_value(object) {
+            if let Ok(slice) = crate::tables::stored_value(object) {
                 concern(object.key().namespace().unwrap_or(""), slice.str_at(&SERVICE_NAME));
             }
         }),
@@ -62,7 +62,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Requeue> {
-    let target = Target { served: own, namespace: "", name: &name, subresource: "status" };
+    let target = Target::object(own, "", &name).with_subresource("status");
     let Some(object) = agent.get(target)? else { return Ok(Requeue::Never) };
     let (found, then) = match Remote::of(&object) {
         None => (Availability::local(), Requeue::Never),
@@ -73,7 +73,7 @@ async fn keep(agent: &Agent, own: &Arc<Served>, name: String) -> ApiResult<Reque
     };
     if let Some(reason) = found.is_lost(&object) {
         let labels = [("name", &*name), ("reason", reason)];
-        agent.registry.metrics.meter().counter(families::AGGREGATED_LOST, &labels).increment(1);
+        agent.registry.tables.metrics.meter().counter(families::AGGREGATED_LOST, &labels).increment(1);
     }
     if found.status(&object).is_some() {
         let change = |object: &mut Value| {

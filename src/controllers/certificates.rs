@@ -18,9 +18,9 @@ use crate::follow::follow;
 use crate::kinds::certificates::signers::{NODE_CLIENT, Requested};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 const GROUP: &str = "certificates.k8s.io";
 const RESOURCE: &str = "certificatesigningrequests";
@@ -51,7 +51,7 @@ async fn each<F: Future<Output = ApiResult<()>>>(
     attempt: impl Fn(Arc<Served>, Value) -> F,
 ) -> ApiResult<()> {
     let served = agent.resource(GROUP, RESOURCE)?;
-    let table = agent.registry.table(&served);
+    let table = agent.registry.tables.table(&served);
     let queue = Queue::new(measured);
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
@@ -62,7 +62,7 @@ async fn each<F: Future<Output = ApiResult<()>>>(
         queue.work(1, |name: String| {
             let (served, attempt) = (&served, &attempt);
             async move {
-                let target = Target { served, namespace: "", name: &name, subresource: "" };
+                let target = Target::object(served, "", &name);
                 if let Some(request) = agent.get(target)? {
                     attempt(Arc::clone(served), request).await?;
                 }
@@ -86,7 +86,7 @@ async fn approve_one(agent: &Agent, served: &Arc<Served>, request: &Value) -> Ap
         let (verb, version) = ("create", "*");
         let of =
             ResourceAttributes { verb, group: GROUP, version, resource: RESOURCE, subresource, ..Default::default() };
-        agent.registry.authorizer.allows(&user, &Attributes::Resource(of), inquiry)
+        agent.registry.tables.authorizer.allows(&user, &Attributes::Resource(of), inquiry)
     };
     let permissions = if user.name == requested.common_name { &PERMISSIONS[..] } else { &PERMISSIONS[1..] };
     let first = |inquiry: &Inquiry| permissions.iter().find(|(subresource, _)| allowed(subresource, inquiry));
@@ -145,7 +145,7 @@ async fn edit(
     subresource: &str,
     mut change: impl FnMut(&mut Value) + Send,
 ) -> ApiResult<()> {
-    let target = Target { served, namespace: "", name: request.str_at(&["metadata", "name"]), subresource };
+    let target = Target::object(served, "", request.str_at(&["metadata", "name"])).with_subresource(subresource);
     let seen = request.str_at(&["metadata", "resourceVersion"]);
     let edited = agent.edit_if(target, |object| {
         if object.str_at(&["metadata", "resourceVersion"]) != seen {

@@ -17,10 +17,11 @@ use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::kinds::expiry::{self, BOOTSTRAP_TOKEN_NAMESPACE, BOOTSTRAP_TOKEN_TYPE};
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, now, stored_value};
+use crate::registry::now;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 
 const NAMESPACE: &str = "kube-public";
 const NAME: &str = "cluster-info";
@@ -33,7 +34,7 @@ const SIGNATURE: &str = "jws-kubeconfig-";
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (maps, secrets) = (agent.resource("", "configmaps")?, agent.resource("", "secrets")?);
     let queue = Queue::new(measured);
-    let (map_table, secret_table) = (agent.registry.table(&maps), agent.registry.table(&secrets));
+    let (map_table, secret_table) = (agent.registry.tables.table(&maps), agent.registry.tables.table(&secrets));
     let of_token = tokens_interest();
     let of_map = Interest { namespace: Some(NAMESPACE.into()), ..Interest::default() };
     tokio::join!(
@@ -61,7 +62,7 @@ fn tokens_interest() -> Interest {
 }
 
 async fn sign(agent: &Agent, maps: &Arc<Served>, secrets: &Arc<Served>) -> ApiResult<()> {
-    let target = Target { served: maps, namespace: NAMESPACE, name: NAME, subresource: "" };
+    let target = Target::object(maps, NAMESPACE, NAME);
     let Some(map) = agent.get(target)? else { return Ok(()) };
     let tokens = tokens(agent, secrets)?;
     let Some(wanted) = signatures(&map, &tokens) else { return Ok(()) };
@@ -107,7 +108,7 @@ fn signature(content: &str, id: &str, secret: &str) -> String {
 
 /// Returns the valid tokens for signing: their ids and secrets.
 fn tokens(agent: &Agent, secrets: &Arc<Served>) -> ApiResult<BTreeMap<String, String>> {
-    let snapshot = agent.registry.table(secrets).snapshot();
+    let snapshot = agent.registry.tables.table(secrets).snapshot();
     let interest = tokens_interest();
     let selection =
         Selection { scope: Scope::namespace(BOOTSTRAP_TOKEN_NAMESPACE), field: interest.field, ..Selection::default() };

@@ -30,8 +30,8 @@ enum ClusterIpItem {
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let registry = &agent.registry;
     let served = agent.resource("networking.k8s.io", "ipaddresses")?;
-    let table = registry.table(&served);
-    let services = registry.table(&*agent.resource("", "services")?);
+    let table = registry.tables.table(&served);
+    let services = registry.tables.table(&*agent.resource("", "services")?);
     let queue = Queue::new(measured);
     let look_at_claim = |claim: &Object| {
         // The delay also lets a request that deletes the service of the claim end first.
@@ -53,7 +53,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
                 look_at_service(key.namespace().unwrap_or("").to_owned(), key.name().to_owned());
             }
             for address in seen.deleted().and_then(|service| held_addresses(service).ok()).unwrap_or_default() {
-                let claim = registry.current(&served, "", &addresses::canonical(address));
+                let claim = registry.tables.current(&served, "", &addresses::canonical(address));
                 claim.iter().for_each(|claim| look_at_claim(claim));
             }
         }),

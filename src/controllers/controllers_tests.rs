@@ -11,10 +11,11 @@ use crate::drain::DrainBegin;
 use crate::enablement::Enablement;
 use crate::limits;
 use crate::outbound::CredentialFiles;
-use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::request::{DeleteOptions, Propagation};
 use crate::scratch::Scratch;
 use crate::served::Served;
 use crate::status::ApiError;
+use crate::tables::{Tables, Target};
 
 /// Controllers over a store of their own.
 struct Cluster {
@@ -29,7 +30,7 @@ impl Cluster {
         let dir = Scratch::new();
         let spare = SpareKey::prepare(&dir);
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-        let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
+        let registry = Arc::new(Registry::new(Tables::new(store), PortRange::NODE_PORTS));
         let issuer = Issuer::new(spare.open(&dir).unwrap(), "test".into());
         let (root_ca, host, member) = ("ROOT".into(), "host".into(), "member".into());
         let advertised = SocketAddr::from(([192, 0, 2, 7], 6443));
@@ -63,27 +64,27 @@ impl Cluster {
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let served = self.agent.resource("", resource).unwrap();
-        self.agent.get(Target { served: &served, namespace, name, subresource: "" }).unwrap()
+        self.agent.get(Target::object(&served, namespace, name)).unwrap()
     }
 
     async fn create(&self, resource: &str, object: Value) -> String {
         let served = self.agent.resource("", resource).unwrap();
         let metadata = object.at(&["metadata"]).clone();
         let (namespace, name) = (metadata.str_at(&["namespace"]), metadata.str_at(&["name"]));
-        let target = Target { served: &served, namespace, name: "", subresource: "" };
+        let target = Target::resource(&served, namespace);
         self.agent.create(target, object).await.unwrap(); // the object may exist, like those of every cluster
         self.get(resource, namespace, name).unwrap().str_at(&["metadata", "uid"]).to_owned()
     }
 
     async fn edit(&self, resource: &str, namespace: &str, name: &str, edit: impl FnMut(&mut Value) + Send) {
         let served = self.agent.resource("", resource).unwrap();
-        let target = Target { served: &served, namespace, name, subresource: "" };
+        let target = Target::object(&served, namespace, name);
         self.agent.edit(target, "", edit).await.unwrap();
     }
 
     async fn delete(&self, resource: &str, namespace: &str, name: &str, propagation: Option<Propagation>) {
         let served = self.agent.resource("", resource).unwrap();
-        let target = Target { served: &served, namespace, name, subresource: "" };
+        let target = Target::object(&served, namespace, name);
         self.agent.delete(target, &DeleteOptions { propagation, ..DeleteOptions::default() }).await.unwrap();
     }
 
@@ -274,7 +275,7 @@ async fn dependents_go_after_their_owner_or_before_or_stay() {
 async fn aggregated_roles_follow_their_parts() {
     let cluster = Cluster::start().await;
     let served = cluster.agent.resource("rbac.authorization.k8s.io", "clusterroles").unwrap();
-    let target = |name| Target { served: &served, namespace: "", name, subresource: "" };
+    let target = |name| Target::object(&served, "", name);
     let sum = value!({"metadata": {"name": "sum"},
         "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": "yes"}}]}});
     let rules = value!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
@@ -297,7 +298,7 @@ async fn a_deletion_leaves_another_object_of_the_same_name_alone() {
     cluster.namespace("n").await;
     cluster.create("configmaps", value!({"metadata": {"name": "c", "namespace": "n"}})).await;
     let served = cluster.agent.resource("", "configmaps").unwrap();
-    let target = Target { served: &served, namespace: "n", name: "c", subresource: "" };
+    let target = Target::object(&served, "n", "c");
     let options = DeleteOptions { uid: Some("of-the-former".to_owned()), ..DeleteOptions::default() };
     cluster.agent.delete(target, &options).await.unwrap();
     let uid = cluster.agent.get(target).unwrap().unwrap().str_at(&["metadata", "uid"]).to_owned();
@@ -341,7 +342,7 @@ async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
     let cluster = Cluster::start().await;
     let claims = cluster.agent.resource("networking.k8s.io", "ipaddresses").unwrap();
     fn target<'a>(served: &'a Served, name: &'a str) -> Target<'a> {
-        Target { served, namespace: "", name, subresource: "" }
+        Target::object(served, "", name)
     }
     let is_claimed = |address: &str| cluster.agent.get(target(&claims, address)).unwrap().is_some();
     let claim = async |address: &str, manager: &str| {
@@ -355,7 +356,7 @@ async fn addresses_of_no_service_are_freed_and_those_of_services_claimed() {
     let range = value!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}});
     let ready = value!([{"type": "Ready", "status": "True", "reason": "", "message": "",
         "lastTransitionTime": "2020-01-01T00:00:00Z"}]);
-    let of_range = |subresource| Target { served: &ranges, namespace: "", name: "kubernetes", subresource };
+    let of_range = |subresource| Target::object(&ranges, "", "kubernetes").with_subresource(subresource);
     assert!(cluster.agent.create(Target { name: "", ..of_range("") }, range).await.unwrap());
     cluster
         .agent

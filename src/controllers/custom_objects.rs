@@ -18,11 +18,13 @@ use crate::custom::{self, Definition};
 use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Propagation, Target, now, stored_value};
+use crate::registry::now;
+use crate::request::{DeleteOptions, Propagation};
 use crate::rules::conditions::is_true;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 use crate::unreadable::skip_unreadable;
 
 /// The resources of removed definitions, by the name of the definition.
@@ -31,7 +33,7 @@ type RemovedDefinitions = RefCell<HashMap<String, Arc<Served>>>;
 /// Deletes the objects of definitions that are being deleted, then removes the definitions' finalizer.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
-    let table = agent.registry.table(&definitions);
+    let table = agent.registry.tables.table(&definitions);
     let (queue, gone) = (Queue::new(measured), RemovedDefinitions::default());
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
@@ -40,7 +42,8 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
                 queue.add_after(name(definition), limits::DEFINITION_SETTLE);
             } else if let Some(definition) = seen.deleted() {
                 let read = skip_unreadable(stored_value(definition)).and_then(|tree| Definition::of(&tree));
-                if let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) {
+                if let Some(served) = read.and_then(|definition| agent.registry.tables.resources.defined_by(definition))
+                {
                     gone.borrow_mut().insert(name(definition), served);
                     queue.put_off(name(definition), limits::DEFINITION_SWEEP);
                 }
@@ -57,7 +60,7 @@ async fn attempt(
     gone: &RemovedDefinitions,
     name: String,
 ) -> ApiResult<Requeue> {
-    let target = Target { served: definitions, namespace: "", name: &name, subresource: "" };
+    let target = Target::object(definitions, "", &name);
     let Some(definition) = agent.get(target)? else {
         let served = gone.borrow().get(&name).cloned();
         let is_gone = || Ok(agent.get(target)?.is_none());
@@ -85,7 +88,7 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
     tell(agent, target, definition, TerminationStage::InProgress).await?;
     let uid = definition.str_at(&["metadata", "uid"]);
     if is_true(definition, "Established") {
-        let served = Definition::of(definition).and_then(|of| agent.registry.resources.defined_by(of));
+        let served = Definition::of(definition).and_then(|of| agent.registry.tables.resources.defined_by(of));
         let is_same = || Ok(agent.get(target)?.is_some_and(|now| now.str_at(&["metadata", "uid"]) == uid));
         if let Some(served) = served
             && delete_all(agent, &served, is_same).await?
@@ -101,16 +104,16 @@ async fn finish(agent: &Agent, target: Target<'_>, definition: &Value) -> ApiRes
 /// Writes the stage of the deletion into the status.
 async fn tell(agent: &Agent, of: Target<'_>, definition: &Value, stage: TerminationStage) -> ApiResult<()> {
     let now = now().to_string();
-    let status = Target { subresource: "status", ..of };
+    let status = of.with_subresource("status");
     agent.edit(status, definition.str_at(&["metadata", "uid"]), |definition| stage.tell(definition, &now)).await
 }
 
 /// Deletes the objects of a resource, unless `still_wanted` returns false. It is called after this replica has caught
 /// up with all acknowledged writes. Returns whether it has found any objects.
 async fn delete_all(agent: &Agent, served: &Served, still_wanted: impl Fn() -> ApiResult<bool>) -> ApiResult<bool> {
-    let table = agent.registry.table(served);
-    agent.registry.catch_up().await?;
-    agent.registry.barrier(&table).await?;
+    let table = agent.registry.tables.table(served);
+    agent.registry.tables.catch_up().await?;
+    agent.registry.tables.barrier(&table).await?;
     let chunks = scan(&table.snapshot(), Selection::default());
     if !still_wanted()? {
         return Ok(false); // the objects may belong to a definition that was created again
@@ -119,7 +122,7 @@ async fn delete_all(agent: &Agent, served: &Served, still_wanted: impl Fn() -> A
         let propagation = Some(Propagation::Background);
         let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };
         let namespace = key.namespace().unwrap_or("");
-        agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
+        agent.delete(Target::object(served, namespace, key.name()), &options).await
     };
     let (mut found, mut failed) = (false, None);
     for objects in chunks {

@@ -14,9 +14,11 @@ use crate::discovery::GroupVersionPriority;
 use crate::discovery::{CUSTOM_GROUP_PRIORITY, CUSTOM_VERSION_PRIORITY};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Target, now};
+use crate::registry::now;
+use crate::request::DeleteOptions;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 const GROUP: &str = "apiregistration.k8s.io";
 /// The label of API services that the server manages, and its value for the API services of definitions.
@@ -26,9 +28,9 @@ const ALWAYS: &str = "true";
 /// Keeps one API service for each group version that definitions serve, and removes others.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let services = agent.resource(GROUP, "apiservices")?;
-    let table = agent.registry.table(&services);
+    let table = agent.registry.tables.table(&services);
     let queue = Queue::new(measured);
-    let mut defined = agent.registry.resources.changes();
+    let mut defined = agent.registry.tables.resources.changes();
     let following = async {
         let mut known: BTreeSet<String> = BTreeSet::new();
         loop {
@@ -55,13 +57,13 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 
 /// Returns the names of the API services that should exist, as in `v1.example.com`.
 fn wanted(agent: &Agent) -> BTreeSet<String> {
-    let all = agent.registry.resources.all();
+    let all = agent.registry.tables.resources.all();
     let custom = all.iter().filter(|served| served.custom.is_some());
     custom.map(|served| format!("{}.{}", served.resource.version, served.resource.group)).collect()
 }
 
 async fn keep(agent: &Agent, services: &Arc<Served>, name: String) -> ApiResult<Requeue> {
-    let target = Target { served: services, namespace: "", name: &name, subresource: "" };
+    let target = Target::object(services, "", &name);
     let present = agent.get(target)?;
     let is_managed = |service: &Value| service.str_at(&MANAGED) == ALWAYS;
     match present {

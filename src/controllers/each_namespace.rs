@@ -9,8 +9,8 @@ use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 /// The object to keep: a resource of the core group, and a name.
 pub struct Kept {
@@ -30,9 +30,9 @@ where
     F: AsyncFn(&Agent, Target<'_>) -> ApiResult<()>,
 {
     let Kept { resource, name } = kept;
-    let namespaces = agent.registry.table(&*agent.resource("", "namespaces")?);
+    let namespaces = agent.registry.tables.table(&*agent.resource("", "namespaces")?);
     let served = agent.resource("", resource)?;
-    let table = agent.registry.table(&served);
+    let table = agent.registry.tables.table(&served);
     let queue = Queue::new(measured);
     let of_name = Interest { name: Some(name.into()), ..Interest::default() };
     tokio::join!(
@@ -50,7 +50,7 @@ where
             let (served, settle) = (&served, &settle);
             async move {
                 if is_active(agent, &namespace)? {
-                    settle(agent, Target { served, namespace: &namespace, name, subresource: "" }).await?;
+                    settle(agent, Target::object(served, &namespace, name)).await?;
                 }
                 Ok(Requeue::Never)
             }

@@ -14,10 +14,10 @@ use futures_util::stream::{self, StreamExt as _};
 use super::agent::Agent;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::tables::Target;
 use crate::wall_clock;
 
 /// Removes expired events, for ever.
@@ -46,7 +46,7 @@ fn pause(now: SystemTime, oldest: Option<Revision>, age: Duration) -> Duration {
 
 /// Removes the events below a revision. Returns the least revision of the others. `None` if there are none.
 async fn remove(agent: &Agent, served: &Arc<Served>, end: Revision) -> Option<Revision> {
-    let table = agent.registry.table(served);
+    let table = agent.registry.tables.table(served);
     if table.is_empty() {
         return None;
     }
@@ -66,7 +66,7 @@ async fn remove(agent: &Agent, served: &Arc<Served>, end: Revision) -> Option<Re
 /// Removes an event, unless it has changed meanwhile. A failure is left to the next search.
 async fn remove_one(agent: &Agent, served: &Arc<Served>, event: &Object) {
     let (namespace, name) = (event.key().namespace().unwrap_or(""), event.key().name());
-    let target = Target { served, namespace, name, subresource: "" };
+    let target = Target::object(served, namespace, name);
     if let Err(error) = agent.registry.remove_expired(target, event).await {
         tracing::debug!(namespace, name, %error, "an expired event cannot be removed yet");
     }

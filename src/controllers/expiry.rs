@@ -15,8 +15,10 @@ use crate::follow::follow;
 use crate::kinds::expiry;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::registry::now;
+use crate::request::DeleteOptions;
 use crate::status::ApiResult;
+use crate::tables::{Target, stored_value};
 
 /// A resource whose objects expire.
 struct Ending {
@@ -57,7 +59,7 @@ pub async fn bootstrap_tokens(agent: Rc<Agent>, measured: QueueMetrics) -> ApiRe
 
 async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) -> ApiResult<()> {
     let served = agent.resource(ending.group, ending.resource)?;
-    let table = agent.registry.table(&served);
+    let table = agent.registry.tables.table(&served);
     let queue = Queue::new(measured);
     let look_at = |object: &Object| {
         let Ok(value) = stored_value(object) else { return };
@@ -75,7 +77,7 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, ending: &'static Ending) 
         queue.work(1, |(namespace, name): (String, String)| {
             let (agent, served) = (&agent, &served);
             async move {
-                let target = Target { served, namespace: &namespace, name: &name, subresource: "" };
+                let target = Target::object(served, &namespace, &name);
                 let Some(object) = agent.get(target)? else { return Ok(Requeue::Never) };
                 // The object may have changed since, and expire at another time.
                 let Some(end) = (ending.ends_at)(&object) else { return Ok(Requeue::Never) };

@@ -11,16 +11,17 @@ use super::queue::{Queue, Requeue};
 use crate::bootstrap::{FLOW_GROUP, FLOW_STATUS_MANAGER, dangling};
 use crate::follow::{Seen, follow};
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, now};
+use crate::registry::now;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::tables::Target;
 
 /// Renews the condition of every FlowSchema, now and whenever the FlowSchema or a priority level has changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let schemas = agent.resource(FLOW_GROUP, "flowschemas")?;
     let levels = agent.resource(FLOW_GROUP, "prioritylevelconfigurations")?;
-    let (schema_table, level_table) = (agent.registry.table(&schemas), agent.registry.table(&levels));
+    let (schema_table, level_table) = (agent.registry.tables.table(&schemas), agent.registry.tables.table(&levels));
     let queue = Queue::new(measured);
     let add_all = || {
         let chunks = scan(&schema_table.snapshot(), Selection::default());
@@ -46,10 +47,10 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 async fn renew(agent: &Agent, schemas: &Arc<Served>, levels: &Arc<Served>, name: String) -> ApiResult<Requeue> {
-    let target = Target { served: schemas, namespace: "", name: &name, subresource: "status" };
+    let target = Target::object(schemas, "", &name).with_subresource("status");
     let Some(schema) = agent.get(target)? else { return Ok(Requeue::Never) };
     let level = schema.str_at(&["spec", "priorityLevelConfiguration", "name"]);
-    let found = agent.registry.current(levels, "", level).is_some();
+    let found = agent.registry.tables.current(levels, "", level).is_some();
     let conditions = schema.list_at(&["status", "conditions"]);
     let present = conditions.iter().find(|condition| condition.str_at(&["type"]) == "Dangling");
     let mut wanted = dangling(level, found, &now().to_string());

@@ -15,11 +15,13 @@ use tokio::sync::Notify;
 use super::agent::Agent;
 use crate::follow::follow;
 use crate::limits;
-use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::registry::now;
+use crate::request::DeleteOptions;
 use crate::rules::names;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 use crate::unreadable::skip_unreadable;
 
 const NAMESPACE: &str = "kube-system";
@@ -32,8 +34,8 @@ pub async fn run(agent: Rc<Agent>) -> ApiResult<()> {
     let leases = agent.resource("coordination.k8s.io", "leases")?;
     let name = name_of(&agent.settings.member);
     let holder = format!("{name}_{}", uuid::Uuid::new_v4());
-    let target = Target { served: &leases, namespace: NAMESPACE, name: &name, subresource: "" };
-    let (table, deleted) = (agent.registry.table(&leases), Notify::new());
+    let target = Target::object(&leases, NAMESPACE, &name);
+    let (table, deleted) = (agent.registry.tables.table(&leases), Notify::new());
     let own = Interest { namespace: Some(NAMESPACE.into()), name: Some((&*name).into()), ..Interest::default() };
     let following = follow(&table, own, |seen| {
         if seen.deleted().is_some() {
@@ -98,7 +100,7 @@ async fn renew(agent: &Agent, target: Target<'_>, holder: &str) -> ApiResult<()>
 /// Removes leases that their servers have not renewed in time.
 async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
     let selection = Selection { scope: Scope::namespace(NAMESPACE), ..Selection::default() };
-    for objects in scan(&agent.registry.table(leases).snapshot(), selection) {
+    for objects in scan(&agent.registry.tables.table(leases).snapshot(), selection) {
         for object in objects.map_err(ApiError::internal)? {
             let Some(lease) = skip_unreadable(stored_value(&object)) else { continue };
             if !is_gone(&lease, now()) {
@@ -107,7 +109,7 @@ async fn forget_gone(agent: &Agent, leases: &Served) -> ApiResult<()> {
             let name = lease.str_at(&["metadata", "name"]);
             let version = lease.str_at(&["metadata", "resourceVersion"]).to_owned();
             let options = DeleteOptions { resource_version: Some(version), ..DeleteOptions::default() };
-            let target = Target { served: leases, namespace: NAMESPACE, name, subresource: "" };
+            let target = Target::object(leases, NAMESPACE, name);
             match agent.delete(target, &options).await {
                 Err(ApiError { code: 409, .. }) => {} // it was renewed meanwhile
                 deleted => deleted?,

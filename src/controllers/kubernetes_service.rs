@@ -18,8 +18,8 @@ use crate::bootstrap;
 use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
@@ -32,7 +32,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let queue = Queue::new(measured);
     let endpoints = agent.resource("", "endpoints")?;
     let slices = agent.resource("discovery.k8s.io", "endpointslices")?;
-    let target = Target { served: &endpoints, namespace: NAMESPACE, name: NAME, subresource: "" };
+    let target = Target::object(&endpoints, NAMESPACE, NAME);
     let published = agent.get(target)?.map(|endpoints| bootstrap::published(&endpoints)).unwrap_or_default();
     let servers = RefCell::new(Servers::new(published, Instant::now()));
     let of_name = || Interest { name: Some(NAME.into()), ..Interest::default() };
@@ -41,13 +41,13 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
             queue.add(());
         }
     };
-    let tables = [&endpoints, &slices].map(|served| agent.registry.table(served));
+    let tables = [&endpoints, &slices].map(|served| agent.registry.tables.table(served));
     tokio::join!(
         follow(&tables[0], of_name(), |seen| look(seen.live().or(seen.deleted()).map(|object| &**object))),
         follow(&tables[1], of_name(), |seen| look(seen.live().or(seen.deleted()).map(|object| &**object))),
         async {
             loop {
-                let changed = agent.registry.store.members_changed();
+                let changed = agent.registry.tables.store.members_changed();
                 queue.add(());
                 changed.await;
             }
@@ -59,7 +59,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 
 async fn publish(agent: &Agent, servers: &RefCell<Servers>) -> ApiResult<Requeue> {
     let (own, now) = (agent.settings.advertised, Instant::now());
-    let others = agent.registry.store.servers();
+    let others = agent.registry.tables.store.servers();
     let members = others.iter().filter(|(_, votes)| *votes).filter_map(|(address, _)| address.parse().ok());
     let (addresses, next) = servers.borrow_mut().look(members.chain([own.ip()]), now);
     // A connected server that is not a member may become one.

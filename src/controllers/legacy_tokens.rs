@@ -16,10 +16,12 @@ use crate::access::tokens::{INVALID_SINCE, LAST_USED, SECONDS_PER_DAY, Use, day_
 use crate::bootstrap::LEGACY_TOKEN_TRACKING;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Target, now, stored_value};
+use crate::registry::now;
+use crate::request::DeleteOptions;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 use crate::unreadable::skip_unreadable;
 
 const LABELS: [&str; 2] = ["metadata", "labels"];
@@ -29,7 +31,7 @@ pub async fn record(agent: Rc<Agent>) -> ApiResult<()> {
     let secrets = agent.resource("", "secrets")?;
     loop {
         let Use { namespace, secret, uid } = agent.settings.legacy_uses.next().await;
-        let target = Target { served: &secrets, namespace: &namespace, name: &secret, subresource: "" };
+        let target = Target::object(&secrets, &namespace, &secret);
         match label(&agent, target, &uid, (LAST_USED, now())).await {
             Err(error) if error.code != 404 => tracing::warn!(%error, namespace, secret, "cannot record a token's use"),
             _ => {}
@@ -88,7 +90,7 @@ impl Cleaner {
     /// Takes the next action on each token that is unused at the time `now`.
     pub(super) async fn search(&self, now: Timestamp) -> ApiResult<()> {
         let (namespace, name) = LEGACY_TOKEN_TRACKING;
-        let tracking = Target { served: &self.config_maps, namespace, name, subresource: "" };
+        let tracking = Target::object(&self.config_maps, namespace, name);
         let Some(tracking) = self.agent.get(tracking)? else { return Ok(()) };
         if !is_tracked_long_enough(tracking.str_at(&["data", "since"]), now) {
             return Ok(());
@@ -108,7 +110,7 @@ impl Cleaner {
 
     async fn take(&self, action: TokenAction, secret: &Value, now: Timestamp) -> ApiResult<()> {
         let of = |field| secret.str_at(&["metadata", field]);
-        let target = Target { served: &self.secrets, namespace: of("namespace"), name: of("name"), subresource: "" };
+        let target = Target::object(&self.secrets, of("namespace"), of("name"));
         let taken = match action {
             TokenAction::Refuse => label(&self.agent, target, of("uid"), (INVALID_SINCE, now)).await,
             TokenAction::Remove => {
@@ -127,7 +129,7 @@ impl Cleaner {
     /// request into that list.
     fn is_generated(&self, secret: &Value) -> ApiResult<bool> {
         let namespace = secret.str_at(&["metadata", "namespace"]);
-        let account = Target { served: &self.accounts, namespace, name: secret.str_at(&ACCOUNT_NAME), subresource: "" };
+        let account = Target::object(&self.accounts, namespace, secret.str_at(&ACCOUNT_NAME));
         let Some(account) = self.agent.get(account)? else { return Ok(false) };
         let (stated, name) = (secret.str_at(&ACCOUNT_UID), secret.str_at(&["metadata", "name"]));
         let is_same = stated.is_empty() || stated == account.str_at(&["metadata", "uid"]);
@@ -148,7 +150,7 @@ impl Cleaner {
 
     /// Calls `visit` with each object of a selection until it returns false.
     fn each(&self, served: &Served, selection: Selection, mut visit: impl FnMut(Value) -> bool) -> ApiResult<()> {
-        for objects in scan(&self.agent.registry.table(served).snapshot(), selection) {
+        for objects in scan(&self.agent.registry.tables.table(served).snapshot(), selection) {
             for object in objects.map_err(ApiError::internal)? {
                 if let Some(value) = skip_unreadable(stored_value(&object))
                     && !visit(value)

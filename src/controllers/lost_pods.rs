@@ -15,15 +15,17 @@ use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Target, now};
+use crate::registry::now;
+use crate::request::DeleteOptions;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::tables::Target;
 
 /// Removes these pods once their grace period is over.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (pods, nodes) = (agent.resource("", "pods")?, agent.resource("", "nodes")?);
-    let (pod_table, node_table) = (agent.registry.table(&pods), agent.registry.table(&nodes));
+    let (pod_table, node_table) = (agent.registry.tables.table(&pods), agent.registry.tables.table(&nodes));
     let queue = Queue::new(measured);
     let look_at = |pod: &Object| {
         let key = pod.key();
@@ -46,7 +48,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         queue.work(limits::LOST_POD_WORKERS, |(namespace, name): (String, String)| {
             let (agent, pods, nodes) = (&agent, &pods, &nodes);
             async move {
-                let target = Target { served: pods, namespace: &namespace, name: &name, subresource: "" };
+                let target = Target::object(pods, &namespace, &name);
                 attempt(agent, target, nodes).await
             }
         }),
@@ -62,8 +64,8 @@ async fn attempt(agent: &Agent, target: Target<'_>, nodes: &Arc<Served>) -> ApiR
     if rest > 0 {
         return Ok(Requeue::After(Duration::from_secs(rest)));
     }
-    agent.registry.catch_up_with(nodes, "", node).await?;
-    if agent.registry.current(nodes, "", node).is_some() {
+    agent.registry.tables.catch_up_with(nodes, "", node).await?;
+    if agent.registry.tables.current(nodes, "", node).is_some() {
         return Ok(Requeue::Never); // its kubelet ends the pod, or the node goes
     }
     let uid = Some(pod.str_at(&["metadata", "uid"]).to_owned());

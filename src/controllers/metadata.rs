@@ -8,8 +8,8 @@ use flotilla_proto::json::{self, Part};
 use flotilla_proto::value::Value;
 use memchr::memmem;
 
-pub use crate::registry::mentions;
 use crate::status::{ApiError, ApiResult};
+pub use crate::tables::mentions;
 
 /// All metadata except `managedFields`, which is the largest part, concerns no controller and is the last member.
 const PART: Part = Part::but(&[("managedFields", Part::Rest)]);

@@ -213,8 +213,9 @@ pub fn start(registry: &Arc<Registry>, settings: &Settings, drain: &Drain) -> Co
     let broken = Broken::default();
     let begin = |&(name, queue, run): &Controller, agent: &Rc<Agent>| {
         // Every replica exports these metrics, whether or not it leads.
-        let measured = QueueMetrics::named(registry.metrics.meter(), queue);
-        let (agent, drain, broken, leads) = (Rc::clone(agent), drain.clone(), broken.clone(), registry.leadership());
+        let measured = QueueMetrics::named(registry.tables.metrics.meter(), queue);
+        let (agent, drain, broken, leads) =
+            (Rc::clone(agent), drain.clone(), broken.clone(), registry.tables.leadership());
         let run = move || run(Rc::clone(&agent), measured.clone());
         tasks::owned(name, async move {
             tokio::select! {

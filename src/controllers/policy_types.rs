@@ -14,9 +14,9 @@ use crate::admission::validating::warnings;
 use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::tables::Target;
 
 /// The field manager of the status.
 const MANAGER: &str = "validatingadmissionpolicy-status";
@@ -24,7 +24,7 @@ const MANAGER: &str = "validatingadmissionpolicy-status";
 /// Checks policies, now and whenever one has changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let policies = agent.resource("admissionregistration.k8s.io", "validatingadmissionpolicies")?;
-    let table = agent.registry.table(&policies);
+    let table = agent.registry.tables.table(&policies);
     let queue = Queue::new(measured);
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
@@ -41,19 +41,19 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 async fn check(agent: &Agent, policies: &Arc<Served>, name: &str) -> ApiResult<Requeue> {
-    let target = Target { served: policies, namespace: "", name, subresource: "" };
+    let target = Target::object(policies, "", name);
     let Some(policy) = agent.get(target)? else { return Ok(Requeue::Never) };
     let generation = policy.int_at(&["metadata", "generation"]).unwrap_or(0);
     if generation <= policy.int_at(&["status", "observedGeneration"]).unwrap_or(0) {
         return Ok(Requeue::Never);
     }
-    let found = warnings(&agent.registry.resources, &policy);
+    let found = warnings(&agent.registry.tables.resources, &policy);
     let mut checking = Value::object();
     if !found.is_empty() {
         checking.set_at(&["expressionWarnings"], Value::Array(found));
     }
     let status = value!({"status": {"observedGeneration": generation, "typeChecking": checking}});
-    match agent.apply(Target { subresource: "status", ..target }, status, MANAGER).await {
+    match agent.apply(target.with_subresource("status"), status, MANAGER).await {
         Err(error) if error.code != 404 => Err(error),
         _ => Ok(Requeue::Never),
     }

@@ -20,11 +20,11 @@ use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, stored_value};
 use crate::rules::protection::{self, Protection};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 
 /// Namespace and name.
 type NamespacedName = (String, String);
@@ -62,8 +62,8 @@ async fn run(agent: Rc<Agent>, measured: QueueMetrics, guard: &'static Protectio
     let (held, queue) = (RefCell::default(), Queue::new(measured));
     let finalizer = format!("\"{}\"", guard.finalizer);
     let controller = ProtectionController { agent, guard, finalizer, guarded, users, held, queue };
-    let table = controller.agent.registry.table(&controller.guarded);
-    let tables: Vec<_> = controller.users.iter().map(|users| controller.agent.registry.table(users)).collect();
+    let table = controller.agent.registry.tables.table(&controller.guarded);
+    let tables: Vec<_> = controller.users.iter().map(|users| controller.agent.registry.tables.table(users)).collect();
     let following = tables.iter().map(|table| follow(table, Interest::default(), |seen| controller.see_user(&seen)));
     tokio::join!(
         follow(&table, Interest::default(), |seen| controller.see(&seen)),
@@ -96,7 +96,7 @@ impl ProtectionController {
 
     async fn attempt(&self, namespaced_name: NamespacedName) -> ApiResult<Requeue> {
         let (namespace, name) = (&*namespaced_name.0, &*namespaced_name.1);
-        let target = Target { served: &self.guarded, namespace, name, subresource: "" };
+        let target = Target::object(&self.guarded, namespace, name);
         let Some(object) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let is_deleting = !object.at(&["metadata", "deletionTimestamp"]).is_null();
         if has_finalizer(&object, self.guard.finalizer) != is_deleting {
@@ -131,8 +131,8 @@ impl ProtectionController {
             namespace => Scope::namespace(namespace),
         };
         for (user, served) in self.guard.users.iter().zip(&self.users) {
-            let table = self.agent.registry.table(served);
-            self.agent.registry.barrier(&table).await?;
+            let table = self.agent.registry.tables.table(served);
+            self.agent.registry.tables.barrier(&table).await?;
             let selection = Selection { scope: scope.clone(), ..Selection::default() };
             let mut chunks = scan(&table.snapshot(), selection);
             while let Some(objects) = chunks.next_yielding().await {

@@ -24,10 +24,11 @@ use crate::follow::{Seen, follow};
 use crate::kinds::admission::quota::{self, Tally, Usage};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, now, stored_value};
+use crate::registry::now;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 
 /// Group and resource.
 type Counted = (String, String);
@@ -56,7 +57,7 @@ struct QuotaController {
 /// Counts every quota once, and again whenever its count may have changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let quotas = agent.resource("", "resourcequotas")?;
-    let table = agent.registry.table(&quotas);
+    let table = agent.registry.tables.table(&quotas);
     let controller = QuotaController {
         agent,
         quotas,
@@ -104,7 +105,7 @@ impl QuotaController {
     /// Follows the tables that quotas count, for ever.
     async fn follow_all(&self) {
         let mut followers = FuturesUnordered::new();
-        let mut defined = self.agent.registry.resources.changes();
+        let mut defined = self.agent.registry.tables.resources.changes();
         loop {
             followers.extend(self.adopt().into_iter().map(|(served, of)| self.follow_counted(served, of)));
             tokio::select! {
@@ -122,7 +123,7 @@ impl QuotaController {
         let mut found = Vec::new();
         for of in counted.values().flat_map(BTreeMap::values).flatten() {
             if !followed.contains(of)
-                && let Some(served) = self.agent.registry.resources.of_resource(&of.0, &of.1)
+                && let Some(served) = self.agent.registry.tables.resources.of_resource(&of.0, &of.1)
             {
                 followed.insert(of.clone());
                 found.push((served, of.clone()));
@@ -132,7 +133,7 @@ impl QuotaController {
     }
 
     async fn follow_counted(&self, served: Arc<Served>, of: Counted) {
-        let table = self.agent.registry.table(&served);
+        let table = self.agent.registry.tables.table(&served);
         follow(&table, Interest::default(), |seen| match seen {
             Seen::Changed(change) if self.may_use_less(change, &of) => self.look_at(change.object(), &of),
             _ => {}
@@ -179,7 +180,7 @@ impl QuotaController {
     async fn attempt(&self, item: QuotaItem) -> ApiResult<Requeue> {
         let is_first = matches!(item, QuotaItem::First(..));
         let (QuotaItem::First(namespace, name) | QuotaItem::Again(namespace, name)) = item;
-        let target = Target { served: &self.quotas, namespace: &namespace, name: &name, subresource: "" };
+        let target = Target::object(&self.quotas, &namespace, &name);
         let Some(quota) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         if is_first && !quota::is_uncounted(&quota) {
             return Ok(Requeue::Never);
@@ -194,7 +195,7 @@ impl QuotaController {
             return Ok(rest());
         }
         let seen = quota.str_at(&["metadata", "resourceVersion"]).to_owned();
-        let status = Target { subresource: "status", ..target };
+        let status = target.with_subresource("status");
         let counted = self.agent.edit_if(status, |quota| {
             if quota.str_at(&["metadata", "resourceVersion"]) != seen {
                 // Admission charged a write meanwhile that the count does not include.
@@ -232,12 +233,12 @@ impl QuotaController {
         }
         let resources: BTreeSet<Counted> = names().flat_map(quota::resources_of).collect();
         for (group, resource) in &resources {
-            let Some(served) = self.agent.registry.resources.of_resource(group, resource) else { continue };
+            let Some(served) = self.agent.registry.tables.resources.of_resource(group, resource) else { continue };
             if !served.resource.namespaced || !quota::is_counted(group, resource) {
                 continue;
             }
-            let table = self.agent.registry.table(&served);
-            self.agent.registry.barrier(&table).await?;
+            let table = self.agent.registry.tables.table(&served);
+            self.agent.registry.tables.barrier(&table).await?;
             let mut tally = Tally::new(quota, group, resource, now);
             let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
             let mut chunks = scan(&table.snapshot(), selection);

@@ -12,16 +12,16 @@ use crate::access::rbac::aggregated;
 use crate::bootstrap::AGGREGATION_MANAGER;
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, stored_value};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 use crate::unreadable::skip_unreadable;
 
 /// Updates aggregated cluster roles, now and whenever a cluster role changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let roles = agent.resource("rbac.authorization.k8s.io", "clusterroles")?;
-    let table = agent.registry.table(&roles);
+    let table = agent.registry.tables.table(&roles);
     let queue = Queue::new(measured);
     tokio::join!(
         // Labels decide which roles depend on which, so every change may concern all aggregated ones. The queue holds
@@ -37,7 +37,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 }
 
 async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Requeue> {
-    let mut chunks = scan(&agent.registry.table(roles).snapshot(), Selection::default());
+    let mut chunks = scan(&agent.registry.tables.table(roles).snapshot(), Selection::default());
     let mut all: Vec<Value> = Vec::new();
     while let Some(objects) = chunks.next_yielding().await {
         let objects = objects.map_err(ApiError::internal)?;
@@ -48,7 +48,7 @@ async fn renew(agent: &Agent, roles: &Arc<Served>) -> ApiResult<Requeue> {
         if *role.at(&["rules"]) == rules {
             continue;
         }
-        let target = Target { served: roles, namespace: "", name: role.str_at(&["metadata", "name"]), subresource: "" };
+        let target = Target::object(roles, "", role.str_at(&["metadata", "name"]));
         let mut configuration = Value::object();
         if !rules.is_null() {
             configuration.set_at(&["rules"], rules);

@@ -9,8 +9,8 @@ use flotilla_proto::value::Value;
 use super::agent::Agent;
 use super::each_namespace::{Kept, keep, unless_namespace_ends};
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 const MAP: Kept = Kept { resource: "configmaps", name: "kube-root-ca.crt" };
 const DESCRIPTION: &str = "kubernetes.io/description";

@@ -7,8 +7,8 @@ use flotilla_proto::value;
 use super::agent::Agent;
 use super::each_namespace::{Kept, keep, unless_namespace_ends};
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::Target;
 use crate::status::ApiResult;
+use crate::tables::Target;
 
 /// The account of pods that name none.
 const ACCOUNT: Kept = Kept { resource: "serviceaccounts", name: "default" };
@@ -20,7 +20,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 
 async fn create_missing(agent: &Agent, target: Target<'_>) -> ApiResult<()> {
     let Target { served, namespace, name, .. } = target;
-    if agent.registry.current(served, namespace, name).is_some() {
+    if agent.registry.tables.current(served, namespace, name).is_some() {
         return Ok(());
     }
     let object = value!({"metadata": {"name": name, "namespace": namespace}});

@@ -21,12 +21,13 @@ use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, now, stored_value};
+use crate::registry::now;
 use crate::rules::addresses::{self, Block};
 use crate::rules::protection::add_finalizer;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 
 const GROUP: &str = "networking.k8s.io";
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
@@ -52,7 +53,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let (held, queue) = (RefCell::default(), Queue::new(measured));
     let controller = RangeController { agent, ranges, claims, held, queue };
     let registry = &controller.agent.registry;
-    let (ranges, claims) = (registry.table(&controller.ranges), registry.table(&controller.claims));
+    let (ranges, claims) = (registry.tables.table(&controller.ranges), registry.tables.table(&controller.claims));
     tokio::join!(
         follow(&ranges, Interest::default(), |seen| {
             if let Some(range) = seen.live() {
@@ -75,7 +76,7 @@ impl RangeController {
 
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
         self.held.borrow_mut().remove(&name);
-        let target = Target { served: &self.ranges, namespace: "", name: &name, subresource: "" };
+        let target = Target::object(&self.ranges, "", &name);
         let Some(range) = self.agent.get(target)? else { return Ok(Requeue::Never) };
         let done = match range.str_at(&["metadata", "deletionTimestamp"]) {
             "" if name == DEFAULT => Ok(Requeue::Never),
@@ -144,7 +145,7 @@ impl RangeController {
     /// Collects what `find` returns for each object of a resource.
     fn all<T>(&self, served: &Served, find: impl Fn(&Value) -> Vec<T>) -> ApiResult<Vec<T>> {
         let mut all = Vec::new();
-        for objects in scan(&self.agent.registry.table(served).snapshot(), Selection::default()) {
+        for objects in scan(&self.agent.registry.tables.table(served).snapshot(), Selection::default()) {
             for object in objects.map_err(ApiError::internal)? {
                 all.extend(find(&stored_value(&object)?));
             }
@@ -162,7 +163,7 @@ impl RangeController {
         }
         let mut condition = value!({"type": "Ready", "lastTransitionTime": (now().to_string())});
         wanted.into_iter().for_each(|(field, text)| condition.set_at(&[field], text));
-        let status = Target { subresource: "status", ..of };
+        let status = of.with_subresource("status");
         self.agent.apply(status, value!({"status": {"conditions": [condition]}}), MANAGER).await
     }
 }

@@ -15,10 +15,11 @@ use crate::access::tokens::{Account, LegacyAccount};
 use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Target};
+use crate::request::DeleteOptions;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 /// The annotation in which a Secret names its account.
@@ -48,7 +49,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let queue = Queue::new(measured);
     let controller = TokenSecretController { agent, secrets, accounts, queue };
     let registry = &controller.agent.registry;
-    let (secrets, accounts) = (registry.table(&controller.secrets), registry.table(&controller.accounts));
+    let (secrets, accounts) = (registry.tables.table(&controller.secrets), registry.tables.table(&controller.accounts));
     tokio::join!(
         follow(&secrets, Interest { field: Some(token_type()), ..Interest::default() }, |seen| {
             if let Some(secret) = seen.live().or(seen.deleted()) {
@@ -79,7 +80,7 @@ impl TokenSecretController {
     async fn attempt(&self, item: TokenSecretItem) -> ApiResult<Requeue> {
         match item {
             TokenSecretItem::Secret(namespace, name) => {
-                let target = Target { served: &self.secrets, namespace: &namespace, name: &name, subresource: "" };
+                let target = Target::object(&self.secrets, &namespace, &name);
                 match self.agent.get(target)? {
                     Some(secret) if secret.str_at(&["type"]) == TYPE => self.settle(target, &secret).await?,
                     Some(_) => {}
@@ -93,7 +94,7 @@ impl TokenSecretController {
 
     /// Puts the secrets of a namespace into the queue again, since one of their accounts is gone.
     fn revisit(&self, namespace: &str) -> ApiResult<()> {
-        let snapshot = self.agent.registry.table(&self.secrets).snapshot();
+        let snapshot = self.agent.registry.tables.table(&self.secrets).snapshot();
         let selection =
             Selection { scope: Scope::namespace(namespace), field: Some(token_type()), ..Selection::default() };
         for secrets in scan(&snapshot, selection) {
@@ -114,7 +115,7 @@ impl TokenSecretController {
         let mut account = find()?;
         if account.is_none() {
             // Another replica may have stored it, and this one has not seen it yet.
-            self.agent.registry.catch_up_with(of.served, of.namespace, of.name).await?;
+            self.agent.registry.tables.catch_up_with(of.served, of.namespace, of.name).await?;
             account = find()?;
         }
         let settled = match account {
@@ -161,7 +162,7 @@ impl TokenSecretController {
 
     /// Removes the name of a deleted secret from the accounts that list it.
     async fn forget(&self, secret: Target<'_>) -> ApiResult<()> {
-        let snapshot = self.agent.registry.table(&self.accounts).snapshot();
+        let snapshot = self.agent.registry.tables.table(&self.accounts).snapshot();
         let selection = Selection { scope: Scope::namespace(secret.namespace), ..Selection::default() };
         for accounts in scan(&snapshot, selection) {
             for account in accounts.map_err(ApiError::internal)? {

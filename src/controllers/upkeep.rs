@@ -13,8 +13,10 @@ use crate::bootstrap::{self, BootstrapInput, BootstrapObject, FLOW_GROUP, Reconc
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{DeleteOptions, Target, now};
+use crate::registry::now;
+use crate::request::DeleteOptions;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 /// An item of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +36,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let queue = Queue::new(measured);
     let mut followed = Vec::new();
     for desired in &kept {
-        followed.push((agent.registry.table(&*agent.resource(desired.group, desired.resource)?), desired));
+        followed.push((agent.registry.tables.table(&*agent.resource(desired.group, desired.resource)?), desired));
     }
     let each = followed.iter().map(|(table, desired)| {
         let item = item(desired);
@@ -51,7 +53,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     });
     let flow = FLOW.map(|resource| agent.resource(FLOW_GROUP, resource));
     let [schemas, levels] = flow;
-    let tables = [agent.registry.table(&*schemas?), agent.registry.table(&*levels?)];
+    let tables = [agent.registry.tables.table(&*schemas?), agent.registry.tables.table(&*levels?)];
     let is_kept = |resource: &str, object: &Object| {
         kept.iter().any(|desired| desired.resource == resource && name(&desired.object) == object.key().name())
     };
@@ -113,8 +115,8 @@ async fn attempt(agent: &Agent, of: UpkeepItem) -> ApiResult<Requeue> {
 async fn restore(agent: &Agent, desired: &BootstrapObject) -> ApiResult<()> {
     let served = agent.resource(desired.group, desired.resource)?;
     let (namespace, name) = (desired.object.str_at(&["metadata", "namespace"]), name(&desired.object));
-    agent.registry.catch_up_with(&served, namespace, name).await?;
-    let is_there = agent.registry.current(&served, namespace, name).is_some();
+    agent.registry.tables.catch_up_with(&served, namespace, name).await?;
+    let is_there = agent.registry.tables.current(&served, namespace, name).is_some();
     match desired.trigger {
         ReconcileTrigger::Missing if is_there => Ok(()),
         _ => bootstrap::ensure(&agent.registry, desired).await,
@@ -124,7 +126,7 @@ async fn restore(agent: &Agent, desired: &BootstrapObject) -> ApiResult<()> {
 /// Removes an object of flow control that claims to belong to the server and does not.
 async fn remove_unwanted(agent: &Agent, resource: &str, name: &str) -> ApiResult<()> {
     let served = agent.resource(FLOW_GROUP, resource)?;
-    let target = Target { served: &served, namespace: "", name, subresource: "" };
+    let target = Target::object(&served, "", name);
     let Some(object) = agent.get(target)?.filter(bootstrap::claims_upkeep) else { return Ok(()) };
     let resource_version = Some(object.str_at(&["metadata", "resourceVersion"]).to_owned());
     agent.delete(target, &DeleteOptions { resource_version, ..DeleteOptions::default() }).await

@@ -16,10 +16,10 @@ use crate::unreadable::{skip_unreadable, value};
 pub const RESOURCES: [&str; 2] = ["flowschemas", "prioritylevelconfigurations"];
 
 /// The tables of [`RESOURCES`], in the same order.
-pub type Tables = [Arc<Table>; 2];
+pub type PriorityTables = [Arc<Table>; 2];
 
 /// Follows the tables for ever.
-pub async fn follow([schemas, levels]: &Tables, fairness: &Fairness) {
+pub async fn follow([schemas, levels]: &PriorityTables, fairness: &Fairness) {
     let (objects, changed) = (RefCell::new(Objects::default()), Notify::new());
     // The number of tables that were not read to their end yet.
     let unread = RefCell::new(2);

@@ -32,7 +32,7 @@ use tokio::sync::watch;
 
 pub use dumps::Dump;
 pub use flow::{Entered, Flow, Reason};
-pub use following::{RESOURCES, Tables, follow};
+pub use following::{PriorityTables, RESOURCES, follow};
 pub use pool::Seat;
 pub use schemas::{FlowSchema, Objects, PriorityLevel};
 pub use waiting::Waiting;

@@ -63,7 +63,7 @@ impl Handler<Route> for GatewayActor {
         let route = || {
             Ok(match aggregation.of_path(path) {
                 Some(remote) => routing::elsewhere(remote, method, path, watch),
-                None => routing::route(&registry.resources, method, path, watch),
+                None => routing::route(&registry.tables.resources, method, path, watch),
             })
         };
         MessageResult(unless_it_panics(route))

@@ -25,7 +25,7 @@ pub(super) async fn respond(gateway: &Gateway, head: &Head<'_>) -> ApiResult<Htt
         let message = "other backups are being taken; try again when they are complete";
         ApiError::new(429, "TooManyRequests", message)
     })?;
-    let backup = gateway.registry.store.backup().await;
+    let backup = gateway.registry.tables.store.backup().await;
     let backup = backup.map_err(|error| ApiError::unavailable(error.to_string(), 1))?;
     let chunks = backup.inspect(move |chunk| {
         let _ = &turn; // until the client has taken the last chunk, or is gone

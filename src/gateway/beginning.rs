@@ -91,7 +91,7 @@ impl Beginning {
 
     /// Refuses requests that this server cannot answer or carry out yet.
     pub(super) fn check(&self, registry: &Registry, writes: bool) -> ApiResult<()> {
-        let why = match *registry.store.standing().borrow() {
+        let why = match *registry.tables.store.standing().borrow() {
             Standing::Waiting => "this server is not a member of its cluster yet",
             Standing::Removed => REMOVED,
             Standing::Starting | Standing::Member if writes && self.0.get().is_none() => "this server is starting",
@@ -143,7 +143,7 @@ enum Seeded {
 
 /// Creates the objects that must exist if this replica leads, else waits until the leader has created them.
 async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, StartError> {
-    let mut leads = registry.leadership();
+    let mut leads = registry.tables.leadership();
     loop {
         let leads_now = *leads.borrow_and_update();
         // The server also serves if a client has deleted some of them since.
@@ -228,13 +228,14 @@ mod tests {
     use crate::access::User;
     use crate::config::PortRange;
     use crate::enablement::Enablement;
-    use crate::registry::{DeleteOptions, Incoming, Target, WriteOptions};
-    use crate::request::Caller;
+    use crate::registry::Incoming;
+    use crate::request::{Caller, DeleteOptions, WriteOptions};
     use crate::scratch::Scratch;
+    use crate::tables::{Tables, Target};
 
     async fn registry(dir: &Scratch) -> (Store, Registry) {
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-        let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+        let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
         (store, registry)
     }
 
@@ -251,7 +252,7 @@ mod tests {
 
     /// Claims an address for a service that does not exist yet.
     async fn claim(registry: &Registry, address: &str, service: &str) {
-        let served = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
+        let served = registry.tables.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
         let labels = value!({"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"});
         let parent = value!({"resource": "services", "namespace": "default", "name": service});
         let mut value = value!({
@@ -259,7 +260,7 @@ mod tests {
             "metadata": {"name": address, "labels": labels}, "spec": {"parentRef": parent},
         });
         conform::conform(served.of(), &mut value).unwrap();
-        let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+        let target = Target::resource(&served, "");
         let incoming = Incoming { value, ..Incoming::default() };
         registry.create(target, incoming, &WriteOptions::default(), &mut client()).await.unwrap();
     }
@@ -274,8 +275,8 @@ mod tests {
         let (store, registry) = registry(&dir).await;
         claim(&registry, "10.96.0.1", "kubernetes").await;
         seed(&registry, &input()).await.unwrap();
-        let services = registry.resources.of_resource("", "services").unwrap();
-        assert!(registry.table(&services).get("default/kubernetes").is_some());
+        let services = registry.tables.resources.of_resource("", "services").unwrap();
+        assert!(registry.tables.table(&services).get("default/kubernetes").is_some());
         store.shutdown().await;
     }
 
@@ -287,22 +288,21 @@ mod tests {
         claim(&registry, "10.96.0.7", "coming").await;
         let mut refused = 0;
         for object in bootstrap::objects(&input()).unwrap() {
-            let served = registry.resources.find(object.group, object.version, object.resource).unwrap();
+            let served = registry.tables.resources.find(object.group, object.version, object.resource).unwrap();
             let metadata = |field| object.object.str_at(&["metadata", field]);
-            let target =
-                Target { served: &served, namespace: metadata("namespace"), name: metadata("name"), subresource: "" };
+            let target = Target::object(&served, metadata("namespace"), metadata("name"));
             let deleted = registry.delete(target, &DeleteOptions::default(), &mut client()).await;
             refused += usize::from(deleted.is_err());
         }
         assert_eq!(refused, 5, "three namespaces and two priority classes");
-        let services = registry.resources.of_resource("", "services").unwrap();
-        assert!(registry.table(&services).get("default/kubernetes").is_none());
+        let services = registry.tables.resources.of_resource("", "services").unwrap();
+        assert!(registry.tables.table(&services).get("default/kubernetes").is_none());
         seed(&registry, &input()).await.unwrap();
         let left = bootstrap::renew(&registry, bootstrap::objects(&input()).unwrap()).await;
         assert!(left.is_empty(), "{left:?}");
-        let claims = registry.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
-        assert!(registry.current(&claims, "", "10.96.0.7").is_some());
-        assert!(registry.table(&services).get("default/kubernetes").is_some());
+        let claims = registry.tables.resources.of_resource("networking.k8s.io", "ipaddresses").unwrap();
+        assert!(registry.tables.current(&claims, "", "10.96.0.7").is_some());
+        assert!(registry.tables.table(&services).get("default/kubernetes").is_some());
         store.shutdown().await;
     }
 }

@@ -13,14 +13,14 @@ use futures_util::StreamExt;
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::limits;
-use crate::registry::type_meta::{internal_package, missing_kind, type_meta, unknown_conversion};
-use crate::registry::{FieldValidation, Incoming};
+use crate::registry::Incoming;
+use crate::request::{FieldValidation, Media};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Details};
+use crate::tables::type_meta::{internal_package, missing_kind, type_meta, unknown_conversion};
 use flotilla_proto::limits::COMPLAINTS_MAX;
 
 use super::past_versions;
-use crate::request::Media;
 
 /// Reads a whole body. 413 once it is longer than its limit.
 pub async fn read(mut payload: web::Payload) -> ApiResult<Bytes> {

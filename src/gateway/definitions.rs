@@ -8,9 +8,9 @@ use super::head::Head;
 use super::routing::{self, RequestInfo, Routed};
 use crate::custom;
 use crate::limits;
-use crate::registry;
 use crate::rules::conditions::is_true;
 use crate::status::{ApiError, ApiResult};
+use crate::tables;
 
 /// The parts of a definition that are read. Its schemas, which are most of it, are not.
 const READ: Part = Part::only(&[
@@ -29,7 +29,7 @@ pub(super) fn may_be_defined(info: &RequestInfo) -> bool {
 /// # Errors
 /// The definition cannot be read now, or this member does not serve its resource in time.
 pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, head: &Head<'_>) -> ApiResult<Routed> {
-    let resources = &gateway.registry.resources;
+    let resources = &gateway.registry.tables.resources;
     let find = || resources.find(&info.of.group, &info.of.version, &info.of.resource);
     let mut changes = resources.changes();
     let mut known = find();
@@ -55,11 +55,11 @@ pub(super) async fn look_again(gateway: &Gateway, info: RequestInfo, head: &Head
 /// Returns whether a stored definition serves the resource and version that a request names.
 async fn is_defined(gateway: &Gateway, info: &RequestInfo) -> ApiResult<bool> {
     let registry = &gateway.registry;
-    let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return Ok(false) };
+    let Some(served) = registry.tables.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return Ok(false) };
     let name = format!("{}.{}", info.of.resource, info.of.group);
-    let stored = match registry.get(&served, "", &name, None).await {
+    let stored = match registry.tables.get(&served, "", &name, None).await {
         Err(ApiError { code: 404, .. }) => return Ok(false),
-        stored => registry::stored_part(&*stored?, READ)?,
+        stored => tables::stored_part(&*stored?, READ)?,
     };
     let mut versions = stored.list_at(&["spec", "versions"]).iter();
     let is_asked = |version: &Value| version.str_at(&["name"]) == info.of.version && version.is_true_at(&["served"]);

@@ -14,9 +14,7 @@ use crate::discovery;
 use crate::fairness::Dump;
 use crate::metrics::route::Route;
 use crate::prometheus;
-use crate::request::Caller;
-use crate::request::Media;
-use crate::request::path;
+use crate::request::{Caller, Media, path};
 use crate::status::{ApiError, ApiResult};
 
 /// Answers with metrics. Another thread writes them, since they grow with the number of resources.

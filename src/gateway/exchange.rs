@@ -71,7 +71,7 @@ impl Progress {
     /// Records whether authentication found the user, whose name is `user`.
     pub(super) fn identified(&mut self, gateway: &Gateway, user: Option<&str>) {
         self.identified = Instant::now();
-        let (access, took) = (&gateway.registry.metrics.access, self.identified - self.began);
+        let (access, took) = (&gateway.registry.tables.metrics.access, self.identified - self.began);
         match user {
             Some(name) => access.authenticated(name, took),
             None => access.unknown(took),
@@ -82,7 +82,7 @@ impl Progress {
     pub(super) fn authorized(&mut self, gateway: &Gateway, allowed: bool) {
         let took = self.identified.elapsed();
         self.audited.iter_mut().for_each(|audited| audited.took.authorization = took);
-        gateway.registry.metrics.access.decided(allowed, took);
+        gateway.registry.tables.metrics.access.decided(allowed, took);
     }
 
     /// Takes a seat among the requests in progress. Returns false if none is free.
@@ -142,7 +142,7 @@ impl Progress {
     /// on.
     pub(super) fn counts_as(&mut self, gateway: &Gateway, route: Route) {
         if self.lane == Some(Lane::Watch) {
-            let metrics = &gateway.registry.metrics;
+            let metrics = &gateway.registry.tables.metrics;
             let open = metrics.requests.long_running(metrics.meter(), &route);
             open.increment(1.0);
             self.open = Some(open);
@@ -153,7 +153,7 @@ impl Progress {
     /// Records that the server refused the request or gave it up, to protect itself.
     pub(super) fn terminated(&mut self, gateway: &Gateway, code: u16) {
         if let Some(route) = &self.route {
-            let metrics = &gateway.registry.metrics;
+            let metrics = &gateway.registry.tables.metrics;
             metrics.requests.terminated(metrics.meter(), route, code);
             self.is_terminated = true;
         }
@@ -175,7 +175,7 @@ impl Progress {
     fn answered(&mut self, gateway: &Gateway, code: u16, bytes: u64, origin: impl FnOnce() -> Origin) {
         let has_duration = self.has_duration();
         let Some(route) = self.route.take() else { return };
-        let (metrics, took) = (&gateway.registry.metrics, self.began.elapsed());
+        let (metrics, took) = (&gateway.registry.tables.metrics, self.began.elapsed());
         if !self.is_terminated {
             metrics.requests.answered(metrics.meter(), &route, code, took, bytes);
         }

@@ -68,7 +68,7 @@ async fn authenticate(
     let credentials = header.or(subprotocol.as_deref());
     let authenticate = || gateway.authenticator.authenticate(&identity, credentials, path);
     let found = match authenticate() {
-        Err(_) if *gateway.registry.store.standing().borrow() != Standing::Member && credentials.is_some() => {
+        Err(_) if *gateway.registry.tables.store.standing().borrow() != Standing::Member && credentials.is_some() => {
             // This replica may not have the token's account yet.
             return Err(ApiError::unavailable("this server cannot authenticate yet", 1));
         }
@@ -99,7 +99,7 @@ async fn authenticate(
 async fn prepare(gateway: &Gateway, retry: Retry) -> ApiResult<()> {
     match retry {
         Retry::WithNewKeys(issuer) => issuer.fetch_keys().await,
-        Retry::AfterCatchingUp => gateway.registry.catch_up().await?,
+        Retry::AfterCatchingUp => gateway.registry.tables.catch_up().await?,
     }
     Ok(())
 }

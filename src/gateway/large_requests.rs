@@ -114,7 +114,10 @@ impl Request<'_> {
         let stored = match verb {
             Verb::Update | Verb::Patch if !self.name.is_empty() => {
                 let registry = &self.gateway.registry;
-                registry.current(&self.served, self.namespace, self.name).map_or(0, |object| object.bytes().len())
+                registry
+                    .tables
+                    .current(&self.served, self.namespace, self.name)
+                    .map_or(0, |object| object.bytes().len())
             }
             _ => 0,
         };

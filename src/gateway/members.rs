@@ -71,12 +71,12 @@ pub(super) async fn respond(
         let body = read.map_err(|_| ApiError::timeout("the body did not come in time", 1))??;
         change(gateway, asked, &body, deadline).await?;
     }
-    encoded(&view(&gateway.registry.store), head.pretty)
+    encoded(&view(&gateway.registry.tables.store), head.pretty)
 }
 
 /// Makes a change, and waits for it until the deadline of the request.
 async fn change(gateway: &Gateway, asked: &str, body: &[u8], deadline: Instant) -> ApiResult<()> {
-    let (turns, store) = (&gateway.turns, gateway.registry.store.clone());
+    let (turns, store) = (&gateway.turns, gateway.registry.tables.store.clone());
     match asked {
         messages::JOIN => {
             let Join { name, address } = decoded(body)?;

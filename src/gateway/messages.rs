@@ -15,10 +15,11 @@ use futures_util::{Stream, stream};
 
 use crate::answer::Encoded;
 use crate::limits;
-use crate::registry::{Page, Registry, stored_text};
+use crate::registry::{Page, Registry};
 use crate::request::Media;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_text;
 use crate::turn::Turn;
 use crate::unsent::UnsentBytes;
 
@@ -114,7 +115,7 @@ impl Messages {
                     message.clear();
                     if let Err(error) = self.encode(&object, &mut message) {
                         let mut rest = self.objects[self.lengths.len() + 1..].to_vec();
-                        return Err(self.registry.list_failed(&self.served, &object, error, |others| {
+                        return Err(self.registry.tables.list_failed(&self.served, &object, error, |others| {
                             others.append(&mut rest);
                             Ok(false)
                         }));
@@ -160,7 +161,7 @@ impl Messages {
     fn encode(&mut self, object: &Object, out: &mut Vec<u8>) -> ApiResult<()> {
         let served = &self.served;
         if !served.is_stored_version() {
-            let shown = self.registry.shown(served, object)?;
+            let shown = self.registry.tables.shown(served, object)?;
             return protobuf::encode(served.of(), &shown, out).map_err(ApiError::internal);
         }
         let start = out.len();

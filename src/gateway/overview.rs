@@ -17,8 +17,8 @@ use crate::metrics::surroundings;
 use crate::overview::{
     self, Certificate, Disk, History, Lag, Log, Overview, ResourceView, WatchLag, resource_name, sent_events,
 };
-use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Tables;
 use crate::version;
 use crate::wall_clock;
 
@@ -37,7 +37,7 @@ impl Gateway {
     /// Makes an overview. It reads every table, and takes milliseconds if the store has thousands: do not call it on a
     /// worker.
     pub(super) fn overview(&self) -> Overview {
-        let Registry { metrics, store, .. } = &*self.registry;
+        let Tables { metrics, store, .. } = &*self.registry.tables;
         let (status, meter) = (store.status(), metrics.meter());
         let lags = status.groups.iter().flat_map(|group| {
             let lag = move |lag: &flotilla_cluster::Lag| Lag {
@@ -99,16 +99,16 @@ impl Gateway {
 
     /// Returns the resources with objects, history or followers, the number of those left out, and the history of all.
     fn resources(&self) -> (Vec<ResourceView>, u64, History) {
-        let store = &self.registry.store;
+        let store = &self.registry.tables.store;
         // `Store::table` would create a table that does not exist.
         let made: HashMap<_, Arc<Table>> =
             store.tables().into_iter().map(|table| (table.id().clone(), table)).collect();
         let shards: HashMap<_, usize> =
             store.shards().into_iter().map(|of| (of.table.clone(), of.groups.len())).collect();
-        let mut events = sent_events(self.registry.metrics.meter());
+        let mut events = sent_events(self.registry.tables.metrics.meter());
         let mut history = History { window_seconds: self.history.as_secs(), changes: 0, bytes: 0 };
         let mut all = Vec::new();
-        for served in self.registry.resources.stored() {
+        for served in self.registry.tables.resources.stored() {
             let Some(table) = made.get(&served.table) else { continue };
             let (usage, resource) = (table.usage(), resource_name(served.group(), &served.resource.name));
             let followed = events.remove(&resource).unwrap_or_default();

@@ -63,13 +63,14 @@ impl Published {
     pub fn follow(self: &Arc<Self>, registry: &Arc<Registry>) -> Task {
         let (published, registry) = (Arc::clone(self), Arc::clone(registry));
         tasks::service("custom resources", async move || {
-            let Some(served) = registry.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return };
-            custom::follow(&registry.table(&served), |definitions| published.publish(&registry, definitions)).await;
+            let Some(served) = registry.tables.resources.of_resource(custom::GROUP, custom::RESOURCE) else { return };
+            custom::follow(&registry.tables.table(&served), |definitions| published.publish(&registry, definitions))
+                .await;
         })
     }
 
     fn publish(&self, registry: &Registry, definitions: &Definitions) {
-        let served = registry.resources.define(definitions.all());
+        let served = registry.tables.resources.define(definitions.all());
         self.rebuild(|further| further[0] = listed(&served));
         self.openapi.store(Arc::new(self.openapi.load().with_custom(served.iter().filter_map(described).collect())));
     }

@@ -26,7 +26,7 @@ impl Request<'_> {
     ) -> ApiResult<HttpResponse> {
         let registry = &self.gateway.registry;
         if let Entity::Stored(object) = entity {
-            registry.convert_to_show(&self.served, std::slice::from_ref(object)).await?;
+            registry.tables.convert_to_show(&self.served, std::slice::from_ref(object)).await?;
         }
         let gzip = self.head.gzip;
         let packed = match entity {
@@ -63,7 +63,7 @@ impl Request<'_> {
             return Err(ApiError::bad_request(message));
         }
         let revision = self.head.query.get("resourceVersion");
-        let object = self.gateway.registry.get(&self.served, self.namespace, self.name, revision).await?;
+        let object = self.gateway.registry.tables.get(&self.served, self.namespace, self.name, revision).await?;
         self.respond_entity(200, &Entity::Stored(object), representation).await
     }
 
@@ -77,7 +77,7 @@ impl Request<'_> {
         let page = page.map_err(unrouted)??.read().await?;
         let page = self.gateway.registry.convert_page(&self.served, page, &converted).await?;
         if is_recent {
-            self.gateway.registry.wait_promised(page.revision).await?;
+            self.gateway.registry.tables.wait_promised(page.revision).await?;
         }
         let show = Show { representation, include: self.include(), gzip: self.head.gzip };
         lists::respond(self.gateway, &self.served, page, show, &self.caller.notices.warnings).await

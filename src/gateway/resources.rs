@@ -14,7 +14,6 @@ use super::uploads::{Body, arrive};
 use super::{Gateway, counted, deprecation};
 use crate::access::ResourceAttributes;
 use crate::answer;
-use crate::registry::Target;
 use crate::registry::subresources::{self, Handler};
 use crate::request::path::ResourcePath;
 use crate::request::query::Query;
@@ -24,6 +23,7 @@ use crate::rules::names;
 use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::tables::Target;
 use crate::watchdog::{self, Stage, Work};
 
 /// A request about objects whose path and method fit a resource.
@@ -57,7 +57,7 @@ pub(super) async fn answer(
     let served = match served {
         Ok(served) => served,
         Err(error) => {
-            let known = gateway.registry.resources.find(&of.group, &of.version, &of.resource);
+            let known = gateway.registry.tables.resources.find(&of.group, &of.version, &of.resource);
             warn_of_deprecation(known.filter(|known| known.custom.is_some()).as_deref(), caller);
             return Err(error);
         }
@@ -203,13 +203,13 @@ impl<'r> Request<'r> {
             return Ok(());
         }
         match self.subresource.is_empty() && verb != Verb::DeleteCollection {
-            true => registry.catch_up_with(&self.served, self.namespace, self.name).await,
-            false => registry.catch_up().await,
+            true => registry.tables.catch_up_with(&self.served, self.namespace, self.name).await,
+            false => registry.tables.catch_up().await,
         }
     }
 
     pub(super) fn target(&self) -> Target<'_> {
-        Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource }
+        Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource)
     }
 
     /// Returns the forms in which this path shows the object.

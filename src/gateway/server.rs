@@ -46,6 +46,7 @@ use crate::registry::subresources::remote::Kubelets;
 use crate::served::Resources;
 use crate::status::{ApiResult, qualified};
 use crate::streams::ForwardedRequest;
+use crate::tables::Tables;
 use crate::version;
 use crate::watchdog::{self, Watchdog, Work};
 
@@ -109,16 +110,17 @@ pub struct Gateway {
 /// Returns the registry that the configuration describes.
 fn registry(boot: &Boot) -> Registry {
     let config = &boot.config;
-    let mut registry = Registry::new(boot.store.clone(), config.service_node_port_range);
-    registry.metrics = Arc::new(Metrics::with(Arc::clone(&boot.meter)));
-    registry.outbound = boot.outbound.clone();
-    registry.resources = Resources::enabled(&config.runtime_config);
-    registry.accounts_are_made = config.embedded_controllers;
-    registry.plugins =
+    let mut tables = Tables::new(boot.store.clone());
+    tables.metrics = Arc::new(Metrics::with(Arc::clone(&boot.meter)));
+    tables.outbound = boot.outbound.clone();
+    tables.resources = Resources::enabled(&config.runtime_config);
+    tables.authorizer = boot.authorizer.clone();
+    tables.routes_by_endpoints = config.enable_aggregator_routing;
+    let mut registry = Registry::new(tables, config.service_node_port_range);
+    registry.admission.accounts_are_made = config.embedded_controllers;
+    registry.admission.plugins =
         Switches::new(&config.admission.enable_admission_plugins, &config.admission.disable_admission_plugins);
     registry.admission.configuration = Arc::clone(&boot.admission);
-    registry.authorizer = boot.authorizer.clone();
-    registry.routes_by_endpoints = config.enable_aggregator_routing;
     registry.kubelets = Kubelets::of(config);
     registry.watch_time_min = Duration::from_secs(config.requests.min_request_timeout);
     registry
@@ -128,11 +130,11 @@ fn registry(boot: &Boot) -> Registry {
 fn start_watchdog(boot: &Boot, registry: &Arc<Registry>) -> Result<(), StartError> {
     let known = Arc::downgrade(registry);
     let describe = move |work: Work| {
-        let all = known.upgrade()?.resources.all();
+        let all = known.upgrade()?.tables.resources.all();
         let served = all.iter().find(|served| work.is_of(served))?;
         Some(qualified(served.group(), &served.resource.name))
     };
-    boot.watchdog.start(&registry.metrics, describe).map_err(StartError::Watchdog)
+    boot.watchdog.start(&registry.tables.metrics, describe).map_err(StartError::Watchdog)
 }
 
 impl Gateway {
@@ -149,14 +151,14 @@ impl Gateway {
         let address = format!("{}:{}", boot.config.advertised(), boot.address.port());
         let published = Published::new(address, &Arc::new(boot.config.runtime_config.clone()))?;
         let mut following = vec![follow_roles(&registry)?, published.follow(&registry)];
-        let outside = DynamicPlugin::FOLLOWED.into_iter().filter(|of| registry.plugins.is_on(of.plugin()));
+        let outside = DynamicPlugin::FOLLOWED.into_iter().filter(|of| registry.admission.plugins.is_on(of.plugin()));
         let outside: Vec<_> = outside.map(|plugin| follow_outside(&registry, plugin)).collect();
         let fairness = share(boot, &registry, &mut following)?;
-        registry.authorizer.rbac.is_complete().await;
+        registry.tables.authorizer.rbac.is_complete().await;
         if let Some(fairness) = &fairness {
             fairness.is_complete().await;
         }
-        let _ = registry.resources.changes().wait_for(|times| *times > 0).await; // then definitions are served
+        let _ = registry.tables.resources.changes().wait_for(|times| *times > 0).await; // then definitions are served
         registry.admission.is_complete(outside.len()).await;
         let beginning = Beginning::start(boot, &registry, &aggregation).await?;
         following.extend(outside);
@@ -165,9 +167,9 @@ impl Gateway {
         following.push(examine(&registry));
         let health = beginning.health(boot);
         start_watchdog(boot, &registry)?;
-        let (meter, outbound) = (registry.metrics.meter(), &registry.outbound);
+        let (meter, outbound) = (registry.tables.metrics.meter(), &registry.tables.outbound);
         let audit = boot.audit.clone().map(|prepared| prepared.start(meter, outbound)).transpose();
-        let streams = boot.drain.or_removed(registry.store.standing());
+        let streams = boot.drain.or_removed(registry.tables.store.standing());
         Ok(Arc::new(Self {
             registry,
             aggregation,
@@ -223,11 +225,11 @@ impl Gateway {
     /// As for [`Head::request`].
     pub(super) fn passing<'r>(&'r self, head: &Head<'r>) -> ApiResult<ForwardedRequest<'r>> {
         Ok(ForwardedRequest {
-            outbound: &self.registry.outbound,
+            outbound: &self.registry.tables.outbound,
             request: head.request()?,
             path: head.path,
             query: head.query_text,
-            meter: self.registry.metrics.shared_meter(),
+            meter: self.registry.tables.metrics.shared_meter(),
             proxy: self.authenticator.proxy().map(|proxy| &**proxy),
             drain: Some(&self.streams),
         })
@@ -235,7 +237,7 @@ impl Gateway {
 
     /// Returns the metrics, in the text format of Prometheus.
     pub fn metrics(&self) -> String {
-        let Registry { metrics, store, resources, outbound, .. } = &*self.registry;
+        let Tables { metrics, store, resources, outbound, .. } = &*self.registry.tables;
         outbound.measure(metrics.meter());
         metrics.render(store, resources, |page| {
             let help = "Most requests in progress at a time since the last look.";
@@ -296,7 +298,7 @@ fn follow_servers(aggregation: &Arc<Aggregation>) -> Task {
 /// Starts the search for unreadable objects among those that were stored before this server started.
 fn examine(registry: &Arc<Registry>) -> Task {
     let registry = Arc::clone(registry);
-    tasks::owned("unreadable objects", async move { registry.examine_stored().await })
+    tasks::owned("unreadable objects", async move { registry.tables.examine_stored().await })
 }
 
 /// Returns the seats of reads and writes. With priority and fairness, the levels divide the sum of both.
@@ -314,8 +316,8 @@ fn share(boot: &Boot, registry: &Registry, following: &mut Vec<Task>) -> Result<
         return Ok(None);
     }
     let table = |resource| {
-        let served = registry.resources.of_resource(fairness::GROUP, resource);
-        served.map(|served| registry.table(&served)).ok_or(StartError::NoPriorities(resource))
+        let served = registry.tables.resources.of_resource(fairness::GROUP, resource);
+        served.map(|served| registry.tables.table(&served)).ok_or(StartError::NoPriorities(resource))
     };
     let [schemas, levels] = fairness::RESOURCES.map(table);
     let tables = [schemas?, levels?];
@@ -329,19 +331,19 @@ fn share(boot: &Boot, registry: &Registry, following: &mut Vec<Task>) -> Result<
 /// Starts to follow the tables of roles and bindings.
 fn follow_roles(registry: &Registry) -> Result<Task, StartError> {
     let table = |resource| {
-        let served = registry.resources.of_resource(rbac::GROUP, resource);
-        served.map(|served| registry.table(&served)).ok_or(StartError::NoRoles(resource))
+        let served = registry.tables.resources.of_resource(rbac::GROUP, resource);
+        served.map(|served| registry.tables.table(&served)).ok_or(StartError::NoRoles(resource))
     };
     let [cluster_roles, roles, cluster_role_bindings, role_bindings] = rbac::RESOURCES.map(table);
     let tables = [cluster_roles?, roles?, cluster_role_bindings?, role_bindings?];
-    let rbac = Arc::clone(&registry.authorizer.rbac);
+    let rbac = Arc::clone(&registry.tables.authorizer.rbac);
     Ok(tasks::service("roles", async move || rbac::follow(&tables, &rbac).await))
 }
 
 /// Starts to follow the policies or webhooks of a plugin.
 fn follow_outside(registry: &Arc<Registry>, plugin: DynamicPlugin) -> Task {
     let registry = Arc::clone(registry);
-    tasks::service(plugin.plugin().name, async move || registry.admission.follow(&registry, plugin).await)
+    tasks::service(plugin.plugin().name, async move || registry.admission.follow(plugin).await)
 }
 
 #[cfg(test)]

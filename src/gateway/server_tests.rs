@@ -15,9 +15,10 @@ use crate::access::{Attributes, User};
 use crate::boot::BootError;
 use crate::config::Config;
 use crate::drain::DrainBegin;
-use crate::registry::{Incoming, Target, WriteOptions};
-use crate::request::Caller;
+use crate::registry::Incoming;
+use crate::request::{Caller, WriteOptions};
 use crate::scratch::Scratch;
+use crate::tables::Target;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
@@ -29,18 +30,18 @@ struct Flags {
 
 /// Allows `ann` everything.
 async fn admit_ann(registry: &Registry) {
-    let bindings = registry.resources.of_resource(rbac::GROUP, "clusterrolebindings").unwrap();
+    let bindings = registry.tables.resources.of_resource(rbac::GROUP, "clusterrolebindings").unwrap();
     let value = value!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "ann"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
     });
-    let target = Target { served: &bindings, namespace: "", name: "", subresource: "" };
+    let target = Target::resource(&bindings, "");
     let master = User { groups: vec!["system:masters".into()], ..User::default() };
     let (incoming, options) = (Incoming { value, ..Incoming::default() }, WriteOptions::default());
     registry.create(target, incoming, &options, &mut Caller::new(Arc::new(master), "test")).await.unwrap();
     let ann = User { name: "ann".into(), ..User::default() };
-    while !registry.authorizer.allows_at_once(&ann, &Attributes::Path { verb: "get", path: "/metrics" }) {
+    while !registry.tables.authorizer.allows_at_once(&ann, &Attributes::Path { verb: "get", path: "/metrics" }) {
         actix_web::rt::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -72,7 +73,7 @@ impl Server {
                 let gateway = Gateway::start(&boot).await?;
                 let stranger = User { groups: vec!["system:unauthenticated".into()], ..User::default() };
                 let version = Attributes::Path { verb: "get", path: "/version" };
-                let knew_roles = gateway.registry.authorizer.allows_at_once(&stranger, &version);
+                let knew_roles = gateway.registry.tables.authorizer.allows_at_once(&stranger, &version);
                 admit_ann(&gateway.registry).await;
                 begun.send((boot.address, knew_roles)).unwrap();
                 let routes = gateway.routes();

@@ -232,7 +232,7 @@ fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Call
     if caller.impersonation.is_none() {
         return Ok(());
     }
-    let authorizer = &gateway.registry.authorizer;
+    let authorizer = &gateway.registry.tables.authorizer;
     let allowed = with_attributes(head, routed, |attributes| caller.impersonate(authorizer, attributes));
     allowed.unwrap_or(Ok(()))
 }
@@ -327,7 +327,7 @@ fn authorize(
     routed: &Routed,
     caller: &mut Caller,
 ) -> Option<Result<(), Unauthorized>> {
-    let authorizer = &gateway.registry.authorizer;
+    let authorizer = &gateway.registry.tables.authorizer;
     with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes))
 }
 
@@ -403,7 +403,7 @@ async fn serve(
 /// Gives up a request whose time is over.
 fn give_up(gateway: &Gateway, progress: &mut Progress) -> HttpResponse {
     progress.terminated(gateway, 504);
-    answer::timed_out(gateway.registry.store.may_have_others())
+    answer::timed_out(gateway.registry.tables.store.may_have_others())
 }
 
 /// Answers a request by its route.

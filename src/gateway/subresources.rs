@@ -19,13 +19,14 @@ use crate::registry::subresources::scale::{Paths, ScaleOf};
 use crate::registry::subresources::{
     self, Acted, Action, Call, Connect, Connected, Connection, Handler, Shown, Tokens,
 };
-use crate::registry::{Entity, Listing, PatchBody, Target, WriteOptions, now, place, wipe};
+use crate::registry::{Entity, Listing, PatchBody, now};
 use crate::representation;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
-use crate::request::{Form, Offer, Representation};
+use crate::request::{Form, Offer, Representation, WriteOptions};
 use crate::status::{ApiError, ApiResult};
 use crate::streams;
+use crate::tables::{Target, place, wipe};
 
 impl Request<'_> {
     /// Answers through a handler other than that of objects.
@@ -58,8 +59,7 @@ impl Request<'_> {
         let part = self.served.part(self.subresource).unwrap_or(&self.served);
         let decoded = body::decode(&bytes, media, part, options.validation)?;
         self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         if let Some(record) = &mut self.caller.record {
             record.take_object(part, &decoded.value);
         }
@@ -69,23 +69,25 @@ impl Request<'_> {
             wipe(&mut document);
         }
         place(target, &mut document)?;
-        crate::registry::order_members(&mut document, part.of());
-        self.gateway.registry.admit_action(target, &mut document, &options, self.caller).await?;
+        crate::tables::order_members(&mut document, part.of());
+        let registry = &self.gateway.registry;
+        registry.prepare(target, &document, &options, self.caller).await?;
+        registry.admission.admit_action(target, &mut document, self.caller).await?;
         part.strategy.set_defaults(&mut document, now());
         let (subresource, untracked) = (self.subresource, decoded.untracked);
         Recorded { served: part, subresource, options: &options, live: None, untracked }.record(&mut document);
-        self.gateway.registry.decide_action(target, &mut document, &options, self.caller).await?;
-        self.gateway.registry.validate_action(target, &document, self.caller).await?;
+        let complete = |document: &mut Value| subresources::complete(registry, target, document);
+        registry.admission.decide_action(target, &mut document, &options, self.caller, complete).await?;
+        registry.admission.validate_action(target, &document, self.caller).await?;
         let gateway = self.gateway;
         let tokens = Tokens { authenticator: &gateway.authenticator, issuer: &gateway.issuer };
-        let registry = &gateway.registry;
         let acted =
             action(Call { registry, tokens, target, body: document, options: &options, caller: &mut *self.caller })
                 .await?;
         let encoded = match acted {
             Acted::Done => answer::encode_status(&subresources::done(), representation),
             Acted::Document(mut document) => {
-                crate::registry::order_members(&mut document, part.of());
+                crate::tables::order_members(&mut document, part.of());
                 representation::encode_entity(registry, part, &Entity::Built(document), representation, self.include())?
             }
         };
@@ -100,7 +102,11 @@ impl Request<'_> {
         let of =
             ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..Default::default() };
         let decide = |inquiry: &Inquiry| {
-            self.gateway.registry.authorizer.decide(self.caller.identity.user(), &Attributes::Resource(of), inquiry)
+            self.gateway.registry.tables.authorizer.decide(
+                self.caller.identity.user(),
+                &Attributes::Resource(of),
+                inquiry,
+            )
         };
         let decision = self.caller.inquiry.settled(self.caller.ends, decide).await;
         match decision.is_allowed() {
@@ -112,19 +118,18 @@ impl Request<'_> {
     async fn connect(self, connection: Connection, of: &ResourcePath, body: Body) -> ApiResult<HttpResponse> {
         let (gateway, slash) = (self.gateway, self.head.path.ends_with('/').then_some(""));
         let (registry, rest) = (&gateway.registry, of.rest.as_deref().or(slash));
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let (within, outside) = (
-            registry.is_decided_within(target, Operation::Connect),
-            registry.is_decided_outside(target, Operation::Connect),
+            registry.admission.is_decided_within(target, Operation::Connect),
+            registry.admission.is_decided_outside(target, Operation::Connect),
         );
         // Paths that are only read, such as logs, have no options.
         if (within || outside)
             && let Some(options) = subresources::connection_options(target, &self.head.query, rest)
         {
-            registry.admit_connection(target, self.caller)?;
+            registry.admission.admit_connection(target, self.caller)?;
             if outside {
-                registry.decide_connection(target, &options, self.caller).await?;
+                registry.admission.decide_connection(target, &options, self.caller).await?;
             }
         }
         match connection(Connect { registry, target, query: &self.head.query, rest }).await? {
@@ -138,8 +143,7 @@ impl Request<'_> {
     async fn scale(self, verb: Verb, body: Body) -> ApiResult<HttpResponse> {
         let (head, registry) = (self.head, &self.gateway.registry);
         let part = self.served.part(self.subresource).ok_or_else(ApiError::no_such_path)?;
-        let parent =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let parent = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let paths = Paths::of(&self.served);
         let of = ScaleOf { parent, part, paths: &paths };
         let agent = self.caller.identity.user_agent().to_owned();

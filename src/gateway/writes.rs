@@ -12,11 +12,12 @@ use super::uploads::Body;
 use super::{body, lists};
 use crate::answer::{self, respond};
 use crate::patch::Format;
-use crate::registry::{DeleteOptions, Incoming, Listing, PatchBody, Target, WriteOptions, Written};
+use crate::registry::{Incoming, Listing, PatchBody, Written};
 use crate::representation::Show;
-use crate::request::{Caller, Form, Offer, Representation};
+use crate::request::{Caller, DeleteOptions, Form, Offer, Representation, WriteOptions};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 impl<'r> Request<'r> {
     async fn respond_written(&self, written: &Written, representation: Representation) -> ApiResult<HttpResponse> {
@@ -54,8 +55,7 @@ impl<'r> Request<'r> {
             body::check_stated(&self.served, &decoded.value)?;
             Ok::<_, ApiError>(decoded)
         };
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let registry = &self.gateway.registry;
         if let Some(tenure) = self.caller.basis.tenure() {
             let decoded = decode(self.caller)?;
@@ -80,7 +80,7 @@ impl<'r> Request<'r> {
         body::check_stated(&self.served, &decoded.value)?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource },
+            Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource),
             decoded,
             &options,
             self.caller,
@@ -97,8 +97,7 @@ impl<'r> Request<'r> {
         let apply = format.is_none();
         let options = WriteOptions::read(&self.head.query, "PatchOptions", self.caller.identity.user_agent(), apply)?;
         let registry = &self.gateway.registry;
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let written = match format {
             Some(format) => registry.patch(target, PatchBody { format, bytes: &bytes }, &options, self.caller).await?,
             None => registry.apply(target, &bytes, &options, self.caller).await?,
@@ -112,8 +111,7 @@ impl<'r> Request<'r> {
         let options = body::decode_delete_options(&bytes, self.head.content_type)?;
         self.caller.record.iter_mut().for_each(|record| record.take_options(options.as_ref()));
         let options = DeleteOptions::read(&self.head.query, options.as_ref())?;
-        let target =
-            Target { served: &self.served, namespace: self.namespace, name: self.name, subresource: self.subresource };
+        let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let deleted = self.gateway.registry.delete(target, &options, self.caller).await?;
         if !deleted.is_unreadable && (!deleted.gone || self.served.strategy.returns_deleted) {
             return self.respond_entity(200, &deleted.entity, representation).await;

@@ -15,7 +15,7 @@ use super::spool::Spool;
 use super::yaml_files::YamlFiles;
 use crate::backup::{BackupCommandError, Source};
 use crate::limits;
-use crate::registry::stored_text;
+use crate::tables::stored_text;
 use crate::terminal::report;
 
 /// The text before the digits of a revision.

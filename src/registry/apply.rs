@@ -4,10 +4,9 @@ use flotilla_proto::value::Value;
 use flotilla_proto::{conform, yaml};
 
 use super::change::{Change, check_identity};
-use super::options::FieldValidation;
 use super::ownership::{Missing, ServedVersions};
 use super::precondition::MODIFIED;
-use super::{Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
+use super::{FieldValidation, Incoming, Registry, Served, Target, WriteOptions, Written, convert, now, ownership};
 use crate::fieldmanager;
 use crate::limits;
 use crate::request::Caller;
@@ -43,7 +42,7 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<Written> {
-        let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
+        let is_absent = || self.tables.current(target.served, target.namespace, target.name).is_none();
         let warnings_before = caller.notices.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
             let creates =

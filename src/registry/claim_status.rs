@@ -53,7 +53,7 @@ impl Registry {
         errors: &mut Errors,
     ) -> ApiResult<()> {
         let Some(field) = admin_access(target, new, old) else { return Ok(()) };
-        let namespace = self.look_up("", "namespaces", "", target.namespace)?.unwrap_or(Value::Null);
+        let namespace = self.tables.look_up("", "namespaces", "", target.namespace)?.unwrap_or(Value::Null);
         if namespace.str_at(&["metadata", "labels", ADMIN_LABEL]) != "true" {
             let why =
                 format!("admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace");
@@ -73,7 +73,7 @@ impl Registry {
         errors: &mut Errors,
     ) {
         if (&*target.served.stored.group, &*target.served.resource.name) == (GROUP, "resourceclaims") {
-            check_status(&self.authorizer, target, object, old, caller, errors);
+            check_status(&self.tables.authorizer, target, object, old, caller, errors);
         }
     }
 }

@@ -45,7 +45,7 @@ impl Registry {
         let deletions = stream::iter(&objects).map(|object| {
             let mut caller = asker.clone();
             async move {
-                let target = Target { served, namespace, name: object.key().name(), subresource: "" };
+                let target = Target::object(served, namespace, object.key().name());
                 let deleted = match self.delete(target, options, &mut caller).await {
                     Err(ApiError { code: 404, .. }) | Ok(_) => Ok(()),
                     Err(error) => Err(error),

@@ -6,12 +6,12 @@ use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Tenure, Write};
 use flotilla_proto::conform;
 use flotilla_proto::schema::{Presence, Shape, Type};
 use flotilla_proto::value::Value;
-use rand::Rng;
 
 use super::allocation::Allocation;
 use super::ownership::Recorded;
 use super::{
-    Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, now, owners, stored_tree,
+    Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, generate, now, owners,
+    place, stored_tree, stored_value, wipe,
 };
 use crate::access::{Attributes, Inquiry, ResourceAttributes};
 use crate::admission::Operation;
@@ -22,10 +22,6 @@ use crate::request::{Basis, Caller};
 use crate::rules::{Generation, NameRule, Strategy, metadata};
 use crate::status::{ApiError, ApiResult};
 
-/// Characters of a generated suffix: no vowels, and none that is easily confused with another.
-const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-const SUFFIX_LENGTH: usize = 5;
-
 impl Registry {
     /// Returns the tenure in which this leader may create an object without catching up first: see
     /// [`Registry::create_in_tenure`]. `None` if this replica does not lead, or if the create depends on more than the
@@ -33,10 +29,11 @@ impl Registry {
     pub fn tenure(&self, target: Target<'_>) -> Option<Tenure> {
         // Addresses and ports are written without a tenure, and policies and webhooks must not be asked twice.
         let asks = || {
-            self.is_decided_outside(target, Operation::Create) || self.plugins_ask_outside(target, Operation::Create)
+            self.admission.is_decided_outside(target, Operation::Create)
+                || self.admission.plugins_ask_outside(target, Operation::Create)
         };
         let proves = || !allocation::is_service(target) && !asks();
-        self.store.tenure(&self.table(target.served)).filter(|_| proves())
+        self.tables.store.tenure(&self.tables.table(target.served)).filter(|_| proves())
     }
 
     /// Creates an object on the leader without first confirming that the data by which it decides are current. A write
@@ -59,8 +56,8 @@ impl Registry {
             Err(error) => error.is_timeout(), // the write may have been made, so no second attempt
         };
         if !is_final {
-            self.catch_up_with(target.served, target.namespace, target.name).await?;
-            if !self.store.holds(tenure) {
+            self.tables.catch_up_with(target.served, target.namespace, target.name).await?;
+            if !self.tables.store.holds(tenure) {
                 caller.notices.warnings.truncate(warned);
                 return Ok(None);
             }
@@ -88,7 +85,10 @@ impl Registry {
             Recorded { served, subresource: "", options, live: None, untracked }.record(&mut object);
         }
         let mut object = convert::to_stored(served, object);
-        self.mutate_new(target, &mut object, options, caller).await?;
+        if self.admission.is_prepared(target, Operation::Create) {
+            Box::pin(self.prepare(target, &object, options, caller)).await?;
+        }
+        self.admission.mutate_new(target, &mut object, options, caller).await?;
         self.check_grants(target, &object, None, caller).await?;
         self.store_new(target, object, options, caller).await
     }
@@ -163,7 +163,7 @@ impl Registry {
         self.validate_create(target, object, caller)?;
         convert::default_valid(served, object);
         self.authorize_create(target, caller).await?;
-        self.validate_new(target, object, options, caller).await?;
+        self.admission.validate_new(target, object, options, caller).await?;
         convert::forget_empty(served, object, &Value::Null);
         allocation.begin_writing()?;
         check_unrevised(object, stated, options)?;
@@ -181,10 +181,11 @@ impl Registry {
         let of =
             ResourceAttributes { verb, group, version, resource, subresource, namespace, name, ..Default::default() };
         let attributes = Attributes::Resource(of);
-        if self.authorizer.allows_at_once(caller.identity.user(), &attributes) {
+        if self.tables.authorizer.allows_at_once(caller.identity.user(), &attributes) {
             return Ok(());
         }
-        let authorize = |inquiry: &Inquiry| self.authorizer.authorize(caller.identity.user(), &attributes, inquiry);
+        let authorize =
+            |inquiry: &Inquiry| self.tables.authorizer.authorize(caller.identity.user(), &attributes, inquiry);
         Box::pin(caller.inquiry.settled(caller.ends, authorize)).await
     }
 
@@ -223,10 +224,10 @@ impl Registry {
         let served = target.served;
         let name = object.str_at(&["metadata", "name"]);
         let key = served.key(target.namespace, name);
-        self.convert_to_store(served, object, options.dry_run).await?;
+        self.tables.convert_to_store(served, object, options.dry_run).await?;
         let taken = |current: Option<Arc<Object>>| self.taken(target, name, current.as_deref());
         if options.dry_run {
-            return match self.table(served).get(key.as_str()) {
+            return match self.tables.table(served).get(key.as_str()) {
                 Some(current) => Err(taken(Some(current))),
                 None => {
                     let mut shown = convert::as_if_stored(served, object.clone())?;
@@ -237,7 +238,7 @@ impl Registry {
         }
         let mutation = Mutation::Put(encode::draft(served, object)?);
         let write = Write { table: served.table.clone(), key, expectation: Expectation::Absent, mutation };
-        match self.write_from(write, tenure).await? {
+        match self.tables.write_from(write, tenure).await? {
             Outcome::Committed { object, .. } => Ok(Entity::Stored(object)),
             Outcome::Conflict { current } => Err(taken(current)),
         }
@@ -247,7 +248,7 @@ impl Registry {
         let served = target.served;
         let mut error = ApiError::already_exists(served.group(), &served.resource.name, name);
         let deleting = current
-            .and_then(|current| super::stored_value(current).ok())
+            .and_then(|current| stored_value(current).ok())
             .is_some_and(|current| !current.at(&["metadata", "deletionTimestamp"]).is_null());
         if deleting {
             error.message = format!("object is being deleted: {}", error.message);
@@ -261,10 +262,10 @@ impl Registry {
         if served.custom.is_none() {
             return Ok(());
         }
-        let definitions = self.resources.of_resource(custom::GROUP, custom::RESOURCE);
+        let definitions = self.tables.resources.of_resource(custom::GROUP, custom::RESOURCE);
         let definitions = definitions.ok_or_else(|| ApiError::internal("no definitions"))?;
         let (group, resource, name) = (served.group(), &*served.resource.name, object.str_at(&["metadata", "name"]));
-        let Some(definition) = self.current(&definitions, "", &format!("{resource}.{group}")) else {
+        let Some(definition) = self.tables.current(&definitions, "", &format!("{resource}.{group}")) else {
             return Err(served.not_found(name));
         };
         if !encode::mentions(&definition, "\"deletionTimestamp\":")
@@ -300,34 +301,6 @@ fn cannot_generate(mut error: ApiError) -> ApiError {
         details.retry_after_seconds = 1;
     }
     error
-}
-
-/// Sets the object's namespace to that of the request. Returns 400 if the object states another one.
-pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
-    if !target.served.resource.namespaced {
-        object.remove_at(&["metadata", "namespace"]);
-        return Ok(());
-    }
-    match object.str_at(&["metadata", "namespace"]) {
-        "" => object.set_at(&["metadata", "namespace"], target.namespace),
-        own if own == target.namespace => {}
-        _ => {
-            let message = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(ApiError::bad_request(message));
-        }
-    }
-    Ok(())
-}
-
-/// Metadata that clients cannot set on new objects.
-const SYSTEM_FIELDS: [&str; 5] =
-    ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
-
-/// Clears metadata of a new object that a client may not set, so that no manager owns it either.
-pub fn wipe(object: &mut Value) {
-    for field in SYSTEM_FIELDS {
-        object.remove_at(&["metadata", field]);
-    }
 }
 
 /// Sets the fields that the server decides for a new object, and clears those that a client may not set.
@@ -380,19 +353,4 @@ pub(super) fn reset_status(of: &Type, object: &mut Value) {
             object.remove_at(&["status"]);
         }
     }
-}
-
-/// Returns a name that begins with `prefix` and ends with random characters.
-fn generate(prefix: &str) -> String {
-    let mut end = prefix.len().min(limits::GENERATED_NAME_BYTES - SUFFIX_LENGTH);
-    while !prefix.is_char_boundary(end) {
-        end -= 1;
-    }
-    prefix[..end].to_owned() + &suffix()
-}
-
-/// Returns random text that completes a name.
-pub fn suffix() -> String {
-    let mut random = rand::rng();
-    (0..SUFFIX_LENGTH).map(|_| char::from(SUFFIX[random.random_range(0..SUFFIX.len())])).collect()
 }

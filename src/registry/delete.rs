@@ -6,8 +6,7 @@ use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
 use flotilla_proto::value::Value;
 
 use super::deletion_step::{DeletionStep, Grace, grace, is_definition, is_namespace, step};
-use super::options::DeleteOptions;
-use super::{Entity, Registry, Served, Target, WriteOptions, convert, encode, stored_tree};
+use super::{DeleteOptions, Entity, Registry, Served, Target, WriteOptions, convert, encode, stored_tree};
 use crate::admission::plugins::namespace_lifecycle;
 use crate::kinds::scheduling::priority_class;
 use crate::limits;
@@ -64,7 +63,7 @@ impl Registry {
     /// Deletes an object, or marks it as being deleted if finalizers or a grace period must pass first.
     pub async fn delete(&self, target: Target<'_>, options: &DeleteOptions, caller: &mut Caller) -> ApiResult<Deleted> {
         let served = target.served;
-        admit_delete(target, self.plugins.is_on(&namespace_lifecycle::PLUGIN))?;
+        admit_delete(target, self.admission.plugins.is_on(&namespace_lifecycle::PLUGIN))?;
         warn_of_dependents(served, options, caller);
         let mut options = options.clone();
         if options.grace_seconds.is_some_and(|seconds| seconds < 0) {
@@ -72,7 +71,7 @@ impl Registry {
         }
         let mut marked: Option<Deleted> = None;
         for _ in 0..limits::CHANGE_ATTEMPTS {
-            let current = self.current(served, target.namespace, target.name);
+            let current = self.tables.current(served, target.namespace, target.name);
             // Another client may have removed the object that was marked here: then the request is fulfilled.
             if let Some(done) = marked.take() {
                 if !is_there(current.as_deref(), &done.uid)? {
@@ -109,16 +108,16 @@ impl Registry {
         marked: &mut Option<Deleted>,
         caller: &mut Caller,
     ) -> ApiResult<Option<Deleted>> {
-        self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
+        self.tables.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = stored_tree(current)?;
         check_preconditions(target, options, &old, current)?;
-        self.admit_deletion(target, &old, options, caller)?;
+        self.admission.admit_deletion(target, &old, options, caller)?;
         let uid = old.str_at(&["metadata", "uid"]).to_owned();
         let is_marked = !old.at(&["metadata", "deletionTimestamp"]).is_null();
         let step = step(target.served, &old, options);
         let is_decided_outside = !options.is_decided
             && !matches!(step, DeletionStep::Wait)
-            && self.is_deletion_decided_outside(target, &old, options, caller);
+            && self.admission.is_deletion_decided_outside(target, &old, options, caller);
         if is_decided_outside {
             if !self.confirm_basis(target, Some(current), caller).await? {
                 return Ok(None);
@@ -127,7 +126,8 @@ impl Registry {
                 options.grace_seconds = Some(seconds);
             }
             let with_uid = with_own_uid(target, &uid, options);
-            Box::pin(self.decide_deletion(target, current, with_uid.as_ref().unwrap_or(options), caller)).await?;
+            Box::pin(self.admission.decide_deletion(target, current, with_uid.as_ref().unwrap_or(options), caller))
+                .await?;
         }
         match step {
             DeletionStep::Wait => Ok(Some(Deleted::marked(Entity::Stored(current.clone()), uid, false))),
@@ -152,7 +152,7 @@ impl Registry {
                 // A revision that the client demanded now means the revision of the marked object.
                 options.resource_version.iter_mut().for_each(|seen| *seen = object.revision().to_string());
                 if is_decided_outside {
-                    Box::pin(self.decide_deletion(target, &object, options, caller)).await?;
+                    Box::pin(self.admission.decide_deletion(target, &object, options, caller)).await?;
                 }
                 self.remove_marked(target, object, uid, marked).await
             }
@@ -194,7 +194,7 @@ impl Registry {
             expectation: Expectation::Revision(current.revision()),
             mutation: Mutation::Delete,
         };
-        Ok(match self.write(write).await? {
+        Ok(match self.tables.write(write).await? {
             Outcome::Committed { object, .. } => {
                 self.after_delete(target, &object).await;
                 Some(object)
@@ -216,13 +216,13 @@ impl Registry {
         if marked == *old {
             return Ok(Some((Entity::Stored(current.clone()), false)));
         }
-        self.convert_to_store(target.served, &marked, options.dry_run).await?;
+        self.tables.convert_to_store(target.served, &marked, options.dry_run).await?;
         if options.dry_run {
             return Ok(Some((Entity::Built(convert::as_if_stored(target.served, marked)?), false)));
         }
         let draft = encode::draft(target.served, &marked)?;
         let expectation = Expectation::Revision(current.revision());
-        Ok(match self.put(target.served, current.key().clone(), expectation, draft).await? {
+        Ok(match self.tables.put(target.served, current.key().clone(), expectation, draft).await? {
             Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
             Outcome::Conflict { .. } => None,
         })

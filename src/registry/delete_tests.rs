@@ -3,13 +3,14 @@ use flotilla_proto::{conform, value};
 use futures_util::FutureExt as _;
 
 use super::super::deletion_step::set_finalizers;
-use super::super::options::Propagation;
 use super::*;
 use crate::access::User;
 use crate::config::PortRange;
 use crate::registry::Incoming;
+use crate::request::Propagation;
 use crate::scratch::Scratch;
 use crate::served::Resources;
+use crate::tables::Tables;
 
 #[test]
 fn the_next_deletion_finishes_one_that_was_begun() {
@@ -56,7 +57,7 @@ async fn create(registry: &Registry, target: Target<'_>, mut value: Value) -> Ar
     conform::conform(target.served.of(), &mut value).unwrap();
     let incoming = Incoming { value, ..Incoming::default() };
     registry.create(target, incoming, &WriteOptions::default(), &mut caller()).await.unwrap();
-    registry.current(target.served, target.namespace, target.name).unwrap()
+    registry.tables.current(target.served, target.namespace, target.name).unwrap()
 }
 
 /// Between the mark and the removal of a pod another client removes it, and creates one with the same name.
@@ -64,12 +65,12 @@ async fn create(registry: &Registry, target: Target<'_>, mut value: Value) -> Ar
 async fn a_deletion_takes_no_other_object_that_has_the_name_by_now() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    let namespaces = registry.resources.find("", "v1", "namespaces").unwrap();
-    let namespace = Target { served: &namespaces, namespace: "", name: "n", subresource: "" };
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
+    let namespaces = registry.tables.resources.find("", "v1", "namespaces").unwrap();
+    let namespace = Target::object(&namespaces, "", "n");
     create(&registry, namespace, value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})).await;
-    let pods = registry.resources.find("", "v1", "pods").unwrap();
-    let target = Target { served: &pods, namespace: "n", name: "p", subresource: "" };
+    let pods = registry.tables.resources.find("", "v1", "pods").unwrap();
+    let target = Target::object(&pods, "n", "p");
     let pod = value!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
 
@@ -86,7 +87,7 @@ async fn a_deletion_takes_no_other_object_that_has_the_name_by_now() {
 /// Deletes a pod while another client removes it first and creates another one. Returns `false` if the other client
 /// came too late to remove it.
 async fn is_overtaken(registry: &Registry, target: Target<'_>, pod: &Value, of_a_state: bool) -> bool {
-    let current = || registry.current(target.served, target.namespace, target.name);
+    let current = || registry.tables.current(target.served, target.namespace, target.name);
     let seen = create(registry, target, pod.clone()).await;
     let resource_version = of_a_state.then(|| seen.revision().to_string());
     let (options, mut deleting) = (DeleteOptions { resource_version, ..DeleteOptions::default() }, caller());

@@ -3,9 +3,9 @@
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
-use super::options::{DeleteOptions, Propagation};
 use super::{Served, now};
 use crate::custom::{self, termination};
+use crate::request::{DeleteOptions, Propagation};
 use crate::rules::Dependents;
 
 /// Finalizer that the garbage collector removes once it has removed the owner from the dependents.

@@ -62,10 +62,10 @@ impl Registry {
     pub async fn know_grants(&self) -> ApiResult<()> {
         let mut stored = [Revision::ZERO; rbac::RESOURCES.len()];
         for (stored, resource) in stored.iter_mut().zip(rbac::RESOURCES) {
-            let served = self.resources.of_resource(rbac::GROUP, resource).ok_or_else(ApiError::no_such_path)?;
-            *stored = self.table(&served).last_change();
+            let served = self.tables.resources.of_resource(rbac::GROUP, resource).ok_or_else(ApiError::no_such_path)?;
+            *stored = self.tables.table(&served).last_change();
         }
-        let _ = tokio::time::timeout(limits::GRANTS_WAIT, self.authorizer.rbac.reach(stored)).await;
+        let _ = tokio::time::timeout(limits::GRANTS_WAIT, self.tables.authorizer.rbac.reach(stored)).await;
         Ok(())
     }
 }
@@ -81,7 +81,7 @@ struct Grant<'a> {
 impl Grant<'_> {
     async fn allows(&self, of: ResourceAttributes<'_>) -> bool {
         let attributes = Attributes::Resource(ResourceAttributes { version: "*", ..of });
-        let allows = |inquiry: &Inquiry| self.registry.authorizer.allows(self.user, &attributes, inquiry);
+        let allows = |inquiry: &Inquiry| self.registry.tables.authorizer.allows(self.user, &attributes, inquiry);
         self.caller.inquiry.settled(self.caller.ends, allows).await
     }
 
@@ -156,14 +156,14 @@ impl Grant<'_> {
             RoleRef::Role(name) | RoleRef::ClusterRole(name) if name.is_empty() => return Err(missing("Name")),
             _ => {}
         }
-        self.registry.authorizer.rbac.rules_of(&role, namespace).map_err(|unresolved| match unresolved {
+        self.registry.tables.authorizer.rbac.rules_of(&role, namespace).map_err(|unresolved| match unresolved {
             Unresolved::NotFound { name, .. } => self.target.served.not_found(&name),
             unsupported => ApiError::unknown(unsupported.to_string()),
         })
     }
 
     fn check_rules(&self, object: &Value, wanted: &[Value]) -> ApiResult<()> {
-        let (held, missing) = self.registry.authorizer.rbac.resolved(self.user, self.target.namespace);
+        let (held, missing) = self.registry.tables.authorizer.rbac.resolved(self.user, self.target.namespace);
         let held: Vec<Value> = held.iter().map(rbac::Rule::to_value).collect();
         let lacking = uncovered(&held, wanted);
         if lacking.is_empty() {

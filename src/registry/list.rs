@@ -9,7 +9,7 @@ use flotilla_cluster::{
 };
 
 use super::continuation::Token;
-use super::{Listing, Registry, Served, read};
+use super::{Listing, Registry, Served, snapshot_at, too_large};
 use crate::limits;
 use crate::scan::scan;
 use crate::selector::Selection;
@@ -180,7 +180,7 @@ impl Registry {
         let page = self.page(served, namespace, listing)?.read().await?;
         let page = self.convert_page(served, page, &listing.selection.converted).await?;
         if listing.is_recent() {
-            self.wait_promised(page.revision).await?;
+            self.tables.wait_promised(page.revision).await?;
         }
         Ok(page)
     }
@@ -188,35 +188,35 @@ impl Registry {
     /// Waits until this replica has the state that a list must show: every acknowledged write, or the revision that the
     /// list or its token names. A token may come from a replica that is ahead of this one.
     pub async fn reach_for_list(&self, served: &Served, listing: &Listing) -> ApiResult<()> {
-        let table = self.table(served);
+        let table = self.tables.table(served);
         if let Some(token) = token(served, listing)? {
             return match token.revision {
                 None => {
-                    self.barrier(&table).await?;
-                    self.store.renew_closed_revision(&table).await;
+                    self.tables.barrier(&table).await?;
+                    self.tables.store.renew_closed_revision(&table).await;
                     Ok(())
                 }
-                Some(revision) => self.reach(&table, revision.get()).await,
+                Some(revision) => self.tables.reach(&table, revision.get()).await,
             };
         }
         match listing.wanted()? {
             0 if listing.revision.is_empty() => {
-                self.barrier(&table).await?;
-                self.store.renew_closed_revision(&table).await;
+                self.tables.barrier(&table).await?;
+                self.tables.store.renew_closed_revision(&table).await;
                 Ok(())
             }
             0 => {
-                self.store.wait_for_last_change(&table).await;
-                self.store.renew_closed_revision(&table).await;
+                self.tables.store.wait_for_last_change(&table).await;
+                self.tables.store.renew_closed_revision(&table).await;
                 Ok(())
             }
-            revision => self.reach(&table, revision).await,
+            revision => self.tables.reach(&table, revision).await,
         }
     }
 
     /// Returns one page of a list of what this replica has, merged from all shards, before its objects are read.
     pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<UnreadPage> {
-        let table = self.table(served);
+        let table = self.tables.table(served);
         // A limit is only a request: the reference ignores it in lists from memory at revision 0. It keeps no events in
         // memory.
         let is_event = served.resource.name == "events" && matches!(served.group(), "" | "events.k8s.io");
@@ -242,9 +242,9 @@ fn snapshot(table: &Table, listing: &Listing, is_of_one: bool) -> ApiResult<Snap
     if revision == 0 || !exactly {
         return Ok(table.snapshot());
     }
-    read::snapshot_at(table, Revision::new(revision)).map_err(|error| match error {
+    snapshot_at(table, Revision::new(revision)).map_err(|error| match error {
         SnapshotError::Compacted(_) => too_old(),
-        SnapshotError::Future(future) => read::too_large(revision, future.current),
+        SnapshotError::Future(future) => too_large(revision, future.current),
     })
 }
 
@@ -267,9 +267,9 @@ fn token(served: &Served, listing: &Listing) -> ApiResult<Option<Token>> {
 fn snapshot_of(table: &Table, token: &Token) -> ApiResult<Snapshot> {
     // `None` means that the client continues without a consistent view, after its token expired.
     let Some(revision) = token.revision else { return Ok(table.snapshot()) };
-    read::snapshot_at(table, revision).map_err(|error| match error {
+    snapshot_at(table, revision).map_err(|error| match error {
         SnapshotError::Compacted(_) => token.expired(),
-        SnapshotError::Future(future) => read::too_large(revision.get(), future.current),
+        SnapshotError::Future(future) => too_large(revision.get(), future.current),
     })
 }
 

@@ -6,10 +6,11 @@ use flotilla_proto::{conform, value};
 use super::*;
 use crate::access::User;
 use crate::config::PortRange;
-use crate::registry::{Incoming, Target, WriteOptions};
-use crate::request::Caller;
+use crate::registry::Incoming;
+use crate::request::{Caller, WriteOptions};
 use crate::scratch::Scratch;
 use crate::selector::LabelSelector;
+use crate::tables::{Tables, Target};
 
 /// Returns a listing with a token of a replica that is ahead by this much.
 fn token(served: &Served, ahead: Duration) -> Listing {
@@ -22,8 +23,8 @@ fn token(served: &Served, ahead: Duration) -> Listing {
 
 /// Writes a namespace, which raises the replica's revision.
 async fn write(registry: &Registry, name: &str) {
-    let served = registry.resources.find("", "v1", "namespaces").unwrap();
-    let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+    let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
+    let target = Target::resource(&served, "");
     let mut value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     conform::conform(served.of(), &mut value).unwrap();
     let mut caller = Caller::new(Arc::new(User::default()), "test");
@@ -35,8 +36,8 @@ async fn write(registry: &Registry, name: &str) {
 async fn a_page_waits_for_the_revision_of_its_token() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    let served = registry.resources.find("", "v1", "pods").unwrap();
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
+    let served = registry.tables.resources.find("", "v1", "pods").unwrap();
     let at_once = registry.page(&served, "", &token(&served, Duration::from_secs(3_600)));
     assert_eq!(at_once.err().map(|error| error.code), Some(504), "not 410: it is not past");
     let (soon, far) = (token(&served, Duration::from_millis(300)), token(&served, Duration::from_secs(3_600)));
@@ -47,7 +48,7 @@ async fn a_page_waits_for_the_revision_of_its_token() {
     let (page, ()) = futures_util::future::join(registry.list(&served, "", &soon), later).await;
     assert_eq!(page.err().map(|error| error.code), None);
     assert_eq!(registry.list(&served, "", &far).await.err().map(|error| error.code), Some(504));
-    let other = registry.resources.find("", "v1", "secrets").unwrap();
+    let other = registry.tables.resources.find("", "v1", "secrets").unwrap();
     assert_eq!(registry.list(&other, "", &far).await.err().map(|error| error.code), Some(400));
     store.shutdown().await;
 }
@@ -56,11 +57,11 @@ async fn a_page_waits_for_the_revision_of_its_token() {
 async fn pages_after_one_without_a_consistent_view_are_of_its_revision() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
     for name in ["a", "b", "c", "d"] {
         write(&registry, name).await;
     }
-    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
     let listing = |token: String| Listing { token, limit: 1, ..Listing::default() };
     let table = served.table.as_str().to_owned();
     let lost = Token { table, epoch: 0, revision: None, after: "a".into(), seen: 0 };
@@ -81,16 +82,16 @@ async fn lists_do_not_parse_objects_written_by_this_process() {
     let dir = Scratch::new();
     let open = async || Store::open(Options::new(dir.join("store"))).await.unwrap();
     let store = open().await;
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
     write(&registry, "one").await;
-    let served = registry.resources.find("", "v1", "namespaces").unwrap();
-    let current = |registry: &Registry| registry.current(&served, "", "one").unwrap();
+    let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
+    let current = |registry: &Registry| registry.tables.current(&served, "", "one").unwrap();
     assert_eq!(current(&registry).is_decodable(), Some(true), "it is not checked again");
     store.shutdown().await;
     let store = open().await;
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
     assert_eq!(current(&registry).is_decodable(), None, "the writer of the log is not known");
-    registry.examine_stored().await;
+    registry.tables.examine_stored().await;
     assert_eq!(current(&registry).is_decodable(), Some(true));
     store.shutdown().await;
 }
@@ -99,11 +100,11 @@ async fn lists_do_not_parse_objects_written_by_this_process() {
 async fn a_selector_with_many_requirements_lets_other_tasks_run() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
     for number in 0..200 {
         write(&registry, &format!("n-{number}")).await;
     }
-    let served = registry.resources.find("", "v1", "namespaces").unwrap();
+    let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
     let mut selection = Selection::default();
     let text = (0..90_000).map(|number| format!("!k{number}")).collect::<Vec<_>>().join(",");
     selection.labels = LabelSelector::parse(&text).unwrap();

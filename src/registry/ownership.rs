@@ -171,7 +171,7 @@ impl Registry {
         };
         for (object, to) in missing {
             let key = cache::key(definition.serial, &to, &object);
-            self.convert_ahead(definition, &to, vec![object]).await?;
+            self.tables.convert_ahead(definition, &to, vec![object]).await?;
             held.extend(cache::get(&key));
         }
         Ok(())

@@ -7,8 +7,7 @@ use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
 use super::change::{Change, check_identity};
-use super::options::FieldValidation;
-use super::{Registry, Served, Target, WriteOptions, Written, convert, type_meta};
+use super::{FieldValidation, Registry, Served, Target, WriteOptions, Written, convert, type_meta};
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::patch::{Format, Patch, complaints};
@@ -35,7 +34,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Written> {
         self.must_exist(target, caller).await?;
-        let versions = self.resources.versions(&target.served.table);
+        let versions = self.tables.resources.versions(&target.served.table);
         let parsed = Patched::parse(target, body, options).map(|patched| Patched { versions, ..patched });
         if parsed.is_err() {
             // A missing object is reported before an error in the patch.

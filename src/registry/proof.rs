@@ -13,14 +13,15 @@ impl Registry {
     pub fn is_proved_by_writing(&self, target: Target<'_>) -> bool {
         // Whether a user may grant permissions depends on all roles and bindings. Their deletions take the same path.
         let is_grant = target.served.group() == rbac::GROUP;
-        !self.updates_need_tables(target) && !is_grant && !allocation::is_service(target)
+        !self.admission.updates_need_tables(target) && !is_grant && !allocation::is_service(target)
     }
 
     /// Returns whether the decision about this change depends on other objects, as it does for few changes of the
     /// resource: if a plugin says so, or if the change grants a claim the access of an administrator, which the
     /// namespace of the claim must allow.
     pub(super) fn is_decided_by_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
-        self.change_needs_tables(target, object, old) || claim_status::admin_access(target, object, Some(old)).is_some()
+        self.admission.change_needs_tables(target, object, old)
+            || claim_status::admin_access(target, object, Some(old)).is_some()
     }
 }
 

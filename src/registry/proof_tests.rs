@@ -4,6 +4,7 @@ use flotilla_proto::value;
 use super::*;
 use crate::config::PortRange;
 use crate::scratch::Scratch;
+use crate::tables::Tables;
 
 /// Updates that depend on other objects, regardless of their changes: group, resource, subresource.
 const DEPENDENT: [(&str, &str, &str); 7] = [
@@ -20,12 +21,12 @@ const DEPENDENT: [(&str, &str, &str); 7] = [
 async fn updates_depend_on_other_objects_as_the_plugins_state() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    for served in registry.resources.stored() {
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
+    for served in registry.tables.resources.stored() {
         let (group, resource) = (served.group(), &*served.resource.name);
         let parts = served.resource.subresources.iter().map(|part| &*part.name);
         for subresource in parts.chain([""]) {
-            let target = Target { served: &served, namespace: "", name: "", subresource };
+            let target = Target::resource(&served, "").with_subresource(subresource);
             let is_dependent = DEPENDENT.contains(&(group, resource, subresource))
                 || group == rbac::GROUP
                 || (group, resource) == ("", "services");
@@ -39,20 +40,20 @@ async fn updates_depend_on_other_objects_as_the_plugins_state() {
 async fn an_update_of_a_pod_depends_on_other_objects_when_it_changes_what_they_restrict() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    let pods = registry.resources.of_resource("", "pods").unwrap();
-    let target = |subresource| Target { served: &pods, namespace: "a", name: "b", subresource };
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
+    let pods = registry.tables.resources.of_resource("", "pods").unwrap();
+    let target = |subresource| Target::object(&pods, "a", "b").with_subresource(subresource);
     let old = value!({"spec": {"containers": [{"name": "c", "image": "d"}]}});
     let mut labelled = old.clone();
     labelled.set_at(&["metadata", "labels"], value!({"e": "f"}));
-    assert!(!registry.change_needs_tables(target(""), &labelled, &old));
+    assert!(!registry.admission.change_needs_tables(target(""), &labelled, &old));
     let mut ending = old.clone();
     ending.set_at(&["spec", "activeDeadlineSeconds"], 1);
-    assert!(registry.change_needs_tables(target(""), &ending, &old), "it moves to another quota");
+    assert!(registry.admission.change_needs_tables(target(""), &ending, &old), "it moves to another quota");
     let mut other = old.clone();
     other.set_at(&["spec", "containers"], value!([{"name": "c", "image": "g"}]));
-    assert!(registry.change_needs_tables(target(""), &other, &old), "the standard of the namespace counts");
-    assert!(registry.change_needs_tables(target("ephemeralcontainers"), &other, &old));
-    assert!(!registry.change_needs_tables(target("status"), &other, &old));
+    assert!(registry.admission.change_needs_tables(target(""), &other, &old), "the standard of the namespace counts");
+    assert!(registry.admission.change_needs_tables(target("ephemeralcontainers"), &other, &old));
+    assert!(!registry.admission.change_needs_tables(target("status"), &other, &old));
     store.shutdown().await;
 }

@@ -1,9 +1,8 @@
 //! PUT: replaces an object, or creates it if its kind allows that.
 
 use super::change::{Replace, check_identity};
-use super::create::place;
 use super::precondition::{MODIFIED, registry_key};
-use super::{Incoming, Registry, Target, WriteOptions, Written, convert};
+use super::{Incoming, Registry, Target, WriteOptions, Written, convert, place};
 use crate::limits;
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
@@ -25,7 +24,7 @@ impl Registry {
         }
         // Other clients may create or delete the object between two steps.
         for _ in 0..limits::CHANGE_ATTEMPTS {
-            let is_absent = self.current(target.served, target.namespace, target.name).is_none();
+            let is_absent = self.tables.current(target.served, target.namespace, target.name).is_none();
             if is_absent && !self.confirm_basis(target, None, caller).await? {
                 continue;
             }
@@ -46,7 +45,7 @@ impl Registry {
 
     /// Returns whether the object was created or deleted meanwhile.
     fn presence_changed(&self, target: Target<'_>, was_absent: bool) -> bool {
-        self.current(target.served, target.namespace, target.name).is_none() != was_absent
+        self.tables.current(target.served, target.namespace, target.name).is_none() != was_absent
     }
 
     async fn create_by_put(

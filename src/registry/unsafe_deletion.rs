@@ -4,36 +4,15 @@
 use std::sync::Arc;
 
 use flotilla_cluster::{Expectation, Mutation, Object, Outcome, Write};
-use flotilla_proto::value::Value;
 
 use super::delete::Deleted;
 use super::{DeleteOptions, Registry, Target};
 use crate::access::{Attributes, Inquiry, ResourceAttributes};
-use crate::field::{Errors, Path};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
-/// The option that asks for this.
-pub const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 /// The verb that the user needs.
 const VERB: &str = "unsafe-delete-ignore-read-errors";
-/// Options that cannot be honoured for an object which cannot be decoded.
-const OTHERS: [&str; 5] = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
-
-/// Returns the errors about options that cannot be combined with [`OPTION`]. Returns `None` if that is not set.
-pub fn read(options: &Value) -> Option<Errors> {
-    options.is_true_at(&[OPTION]).then(|| {
-        let mut errors = Errors::default();
-        for other in OTHERS {
-            let stated = options.at(&[other]);
-            if !stated.is_null() && stated.as_array().is_none_or(|list| !list.is_empty()) {
-                let why = format!("cannot be set together with .{other}");
-                errors.invalid(&Path::root(OPTION), &true.into(), why);
-            }
-        }
-        errors
-    })
-}
 
 impl Registry {
     /// Removes an object that cannot be decoded, without checking what holds it. Returns `None` if the object has
@@ -62,7 +41,7 @@ impl Registry {
         };
         let (resource, user) = (target.served.table.as_str(), &caller.identity.user().name);
         tracing::warn!(resource, object = %current.key(), user = user.as_str(), "an object that cannot be read is removed");
-        Ok(match self.write(write).await? {
+        Ok(match self.tables.write(write).await? {
             Outcome::Committed { object, .. } => Some(Deleted::removed_unread(object)),
             Outcome::Conflict { .. } => None,
         })
@@ -73,37 +52,14 @@ impl Registry {
         let (namespace, name) = (target.namespace, target.name);
         let version = &*target.served.kind().version;
         let of = ResourceAttributes { verb: VERB, group, version, resource, namespace, name, ..Default::default() };
-        let decide =
-            |inquiry: &Inquiry| self.authorizer.decide(caller.identity.user(), &Attributes::Resource(of), inquiry);
+        let decide = |inquiry: &Inquiry| {
+            self.tables.authorizer.decide(caller.identity.user(), &Attributes::Resource(of), inquiry)
+        };
         let decision = caller.inquiry.settled(caller.ends, decide).await;
         if decision.is_allowed() {
             return Ok(());
         }
         let why = format!("not permitted to do \"{VERB}\", reason: {}", decision.reason);
         Err(ApiError::forbidden(group, resource, name, &why))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use flotilla_proto::value;
-
-    use super::*;
-
-    #[test]
-    fn unsafe_deletion_excludes_other_options() {
-        assert_eq!(read(&value!({"gracePeriodSeconds": 0})), None);
-        assert_eq!(read(&value!({OPTION: false, "dryRun": ["All"]})), None);
-        assert!(read(&value!({OPTION: true, "dryRun": []})).is_some_and(|errors| errors.is_empty()));
-        let all = value!({
-            OPTION: true, "dryRun": ["All"], "propagationPolicy": "Orphan", "orphanDependents": false,
-            "gracePeriodSeconds": 0, "preconditions": {}
-        });
-        let errors = read(&all).unwrap_or_default();
-        let details: Vec<&str> = errors.0.iter().map(|error| error.detail.rsplit(' ').next().unwrap_or("")).collect();
-        assert_eq!(
-            details,
-            [".dryRun", ".propagationPolicy", ".orphanDependents", ".gracePeriodSeconds", ".preconditions"]
-        );
     }
 }

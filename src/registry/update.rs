@@ -8,10 +8,9 @@ use flotilla_proto::value::{Map, Value};
 
 use super::carry_over::prepare;
 use super::change::{Change, check_identity};
-use super::create::place;
 use super::ownership::{Recorded, TOO_MANY_VERSIONS};
 use super::precondition::{MODIFIED, check_revision, check_uid};
-use super::{Entity, Registry, Served, Target, WriteOptions, Written, convert, encode, owners};
+use super::{Entity, Registry, Served, Target, WriteOptions, Written, convert, encode, owners, place};
 use crate::fieldmanager;
 use crate::limits;
 use crate::metrics::admission::Phase;
@@ -30,7 +29,7 @@ impl Registry {
         let served = target.served;
         let warned = caller.notices.warnings.len();
         for _ in 0..limits::CHANGE_ATTEMPTS {
-            let Some(current) = self.current(served, target.namespace, target.name) else {
+            let Some(current) = self.tables.current(served, target.namespace, target.name) else {
                 match self.confirm_basis(target, None, caller).await? {
                     true => return Err(served.not_found(target.name)),
                     false => continue,
@@ -49,7 +48,7 @@ impl Registry {
 
     /// Returns 404 if the object does not exist.
     pub(super) async fn must_exist(&self, target: Target<'_>, caller: &mut Caller) -> ApiResult<()> {
-        let is_absent = || self.current(target.served, target.namespace, target.name).is_none();
+        let is_absent = || self.tables.current(target.served, target.namespace, target.name).is_none();
         match is_absent() && self.confirm_basis(target, None, caller).await? {
             true => Err(target.served.not_found(target.name)),
             false => Ok(()),
@@ -67,7 +66,7 @@ impl Registry {
         caller: &mut Caller,
     ) -> ApiResult<Option<Written>> {
         let served = target.served;
-        self.convert_to_show(served, std::slice::from_ref(current)).await?;
+        self.tables.convert_to_show(served, std::slice::from_ref(current)).await?;
         let old = convert::current(served, encode::stored_tree(current)?)?;
         let shown = if served.custom.is_some() || served.is_stored_version() {
             Cow::Borrowed(&old)
@@ -95,7 +94,7 @@ impl Registry {
         }
         convert::forget_equal(served, &mut new, &shown);
         let mut new = convert::to_stored(served, new);
-        self.mutate_changed_within(target, &mut new, &old, caller)?;
+        self.admission.mutate_changed_within(target, &mut new, &old, caller)?;
         if self.is_seen_outside(Phase::Admit, target, change, (&new, &old), caller) {
             Box::pin(self.mutate_updated(target, change, (&mut new, &old), options, caller)).await?;
         }
@@ -162,7 +161,7 @@ impl Registry {
     ) -> ApiResult<Option<(Entity, bool)>> {
         let served = target.served;
         let gone = may_go(&new);
-        self.convert_to_store(served, &new, options.dry_run || gone).await?;
+        self.tables.convert_to_store(served, &new, options.dry_run || gone).await?;
         let unchanged = convert::is_unchanged(served, &new, old, current)?;
         if options.dry_run || (unchanged && !gone) {
             if unchanged {
@@ -177,7 +176,7 @@ impl Registry {
         let expectation = Expectation::Revision(current.revision());
         if gone {
             let write = Write { table: served.table.clone(), key, expectation, mutation: Mutation::Delete };
-            return Ok(match self.write(write).await? {
+            return Ok(match self.tables.write(write).await? {
                 Outcome::Committed { object, .. } => {
                     self.after_delete(target, &object).await;
                     let mut shown = convert::as_if_stored(served, new)?;
@@ -188,7 +187,7 @@ impl Registry {
                 Outcome::Conflict { .. } => None,
             });
         }
-        Ok(match self.put(served, key, expectation, encode::draft(served, &new)?).await? {
+        Ok(match self.tables.put(served, key, expectation, encode::draft(served, &new)?).await? {
             Outcome::Committed { object, .. } => Some((Entity::Stored(object), true)),
             Outcome::Conflict { .. } => None,
         })

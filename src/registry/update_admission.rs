@@ -3,10 +3,8 @@
 use flotilla_proto::value::Value;
 
 use super::change::Change;
-use super::create::place;
-use super::outside::Question;
-use super::{Registry, Target, WriteOptions, convert};
-use crate::admission::Operation;
+use super::{Registry, Target, WriteOptions, convert, place};
+use crate::admission::{Operation, Question};
 use crate::field::Errors;
 use crate::metrics::admission::Phase;
 use crate::request::Caller;
@@ -31,11 +29,11 @@ impl Registry {
         }
         convert::default_valid(target.served, new);
         checked?;
-        self.validate_changed_within(target, new, old, caller).await?;
+        self.admission.validate_changed_within(target, new, old, caller).await?;
         if self.is_seen_outside(Phase::Validate, target, change, (new, old), caller) {
             Box::pin(self.validate_updated(target, change, (new, old), options, caller)).await?;
         }
-        self.validate_changed_last(target, new, old, options, caller).await
+        self.admission.validate_changed_last(target, new, old, options, caller).await
     }
 
     /// Returns whether a policy or webhook may match a changed object, or the document that the client changes.
@@ -48,14 +46,14 @@ impl Registry {
         caller: &Caller,
     ) -> bool {
         let what = (target, Operation::Update);
-        if !self.is_decided_outside(target, Operation::Update) {
+        if !self.admission.is_decided_outside(target, Operation::Update) {
             return false;
         }
         let (document, before) = (change.document(new), change.document(old));
         let (new, old) = (document.as_ref().or(Some(new)), before.as_ref().or(Some(old)));
         match phase {
-            Phase::Admit => self.is_changed_outside(what, new, old, caller),
-            Phase::Validate => self.is_refused_outside(what, new, old, caller),
+            Phase::Admit => self.admission.is_changed_outside(what, new, old, caller),
+            Phase::Validate => self.admission.is_refused_outside(what, new, old, caller),
         }
     }
 
@@ -75,13 +73,14 @@ impl Registry {
                 document.set_at(&["metadata", "managedFields"], owners.clone());
             }
             let question = Question::update(target, &document, &before, options);
-            let mutated = self.mutate_outside(question, caller, async |_, _| Ok(())).await?;
+            let mutated = self.admission.mutate_outside(question, caller, async |_, _| Ok(())).await?;
             change.take_over(&mutated, new);
             return Ok(());
         }
-        let again =
-            async |object: &mut Value, caller: &mut Caller| self.mutate_changed_within(target, object, old, caller);
-        *new = self.mutate_outside(Question::update(target, new, old, options), caller, again).await?;
+        let again = async |object: &mut Value, caller: &mut Caller| {
+            self.admission.mutate_changed_within(target, object, old, caller)
+        };
+        *new = self.admission.mutate_outside(Question::update(target, new, old, options), caller, again).await?;
         place(target, new)
     }
 
@@ -96,7 +95,7 @@ impl Registry {
     ) -> ApiResult<()> {
         let (document, before) = (change.document(new), change.document(old));
         let (new, old) = (document.as_ref().unwrap_or(new), before.as_ref().unwrap_or(old));
-        self.validate_outside(Question::update(target, new, old, options), caller).await
+        self.admission.validate_outside(Question::update(target, new, old, options), caller).await
     }
 
     fn validate_update(&self, target: Target<'_>, new: &Value, old: &Value, caller: &mut Caller) -> ApiResult<()> {

@@ -1,4 +1,4 @@
-//! Reads requests: path, verb, query, the representation that is asked for, and the client.
+//! Reads requests: path, verb, query, options, the representation that is asked for, and the client.
 //!
 //! Handlers of requests depend on this module, which does not know them.
 
@@ -7,9 +7,11 @@ pub mod caller;
 pub mod identity;
 pub mod negotiate;
 pub mod notices;
+mod options;
 pub mod path;
 pub mod query;
 pub mod record;
+pub mod unsafe_deletion;
 pub mod verb;
 
 pub use basis::Basis;
@@ -17,4 +19,5 @@ pub use caller::{Caller, Unauthorized};
 pub use identity::Identity;
 pub use negotiate::{Form, Media, Offer, Representation};
 pub use notices::Notices;
+pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use record::Record;

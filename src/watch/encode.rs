@@ -13,13 +13,14 @@ use super::event::{EventType, Shown};
 use crate::limits;
 use crate::metrics::watches::WatchEvents;
 use crate::printing;
-use crate::registry::{self, Registry, now};
+use crate::registry::{Registry, now};
 use crate::representation;
 use crate::representation::Show;
 use crate::request::{Form, Media, Representation};
 use crate::selector::Selection;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables;
 use crate::unsent::Pieces;
 
 /// The annotation of the bookmark that ends the initial events (KEP-3157).
@@ -49,7 +50,7 @@ impl Encoder {
         // `includeObject` is checked for Tables only.
         let asked = show.include.filter(|_| matches!(show.representation.form, Form::Table { .. }));
         let include = printing::Includer::from_query(asked)?;
-        let measured = WatchEvents::of(&registry.metrics, &served);
+        let measured = WatchEvents::of(&registry.tables.metrics, &served);
         Ok(Self { registry, served, representation: show.representation, include, measured, has_columns: false })
     }
 
@@ -66,14 +67,14 @@ impl Encoder {
     /// Returns whether the selection matches the object as the webhook converted it. Returns true also for an object
     /// that cannot be shown, because its event reports why.
     pub fn selects_converted(&self, selection: &Selection, object: &Object) -> bool {
-        self.registry.selects_converted(&self.served, &selection.converted, object).unwrap_or(true)
+        self.registry.tables.selects_converted(&self.served, &selection.converted, object).unwrap_or(true)
     }
 
     /// Converts these objects by the webhook. Returns `None` if no webhook converts the resource.
     pub fn convert_ahead(&self, objects: Vec<Arc<Object>>) -> Option<LocalBoxFuture<'static, ApiResult<()>>> {
         self.served.custom.as_ref()?.converted_by_webhook()?;
         let (registry, served) = (Arc::clone(&self.registry), Arc::clone(&self.served));
-        Some(Box::pin(async move { registry.convert_to_show(&served, &objects).await }))
+        Some(Box::pin(async move { registry.tables.convert_to_show(&served, &objects).await }))
     }
 
     /// Appends the event of a change.
@@ -122,7 +123,7 @@ impl Encoder {
     fn event(&mut self, kind: EventType, shown: &Shown, out: &mut Vec<u8>) -> ApiResult<()> {
         if self.is_plain(shown.object()) {
             let text = match shown {
-                Shown::Object(object) => registry::stored_text(object)?,
+                Shown::Object(object) => tables::stored_text(object)?,
                 Shown::Left(object, bytes) => {
                     crate::unreadable::prove(object)?;
                     bytes.strip_suffix(b"\n").unwrap_or(bytes)
@@ -133,7 +134,7 @@ impl Encoder {
         }
         let value = match (self.tree(shown), self.representation.form) {
             // Metadata can be shown even if the rest of the object cannot be decoded.
-            (Err(error), Form::Metadata { .. }) => registry::metadata_alone(shown.object()).ok_or(error)?,
+            (Err(error), Form::Metadata { .. }) => tables::metadata_alone(shown.object()).ok_or(error)?,
             (shown, _) => shown?,
         };
         self.value(kind, &value, out)
@@ -141,9 +142,9 @@ impl Encoder {
 
     fn tree(&self, shown: &Shown) -> ApiResult<Value> {
         match shown {
-            Shown::Object(object) => self.registry.shown(&self.served, object),
+            Shown::Object(object) => self.registry.tables.shown(&self.served, object),
             Shown::Left(object, _) => {
-                let mut value = self.registry.shown(&self.served, object)?;
+                let mut value = self.registry.tables.shown(&self.served, object)?;
                 if let Shown::Left(_, bytes) = shown {
                     let stated = json::parse(bytes).map_err(ApiError::internal)?;
                     value.set_at(&["metadata", "resourceVersion"], stated.at(&["metadata", "resourceVersion"]).clone());
@@ -206,7 +207,7 @@ impl Encoder {
         if initial_end {
             value.set_at(&["metadata", "annotations", INITIAL_EVENTS_END], "true");
         }
-        crate::registry::order_members(&mut value, self.served.of());
+        crate::tables::order_members(&mut value, self.served.of());
         let before = out.len();
         self.value(EventType::Bookmark, &value, out.text())?;
         self.measured.sent(out.len() - before);
@@ -252,7 +253,7 @@ fn begin_json(kind: EventType, out: &mut Vec<u8>) {
 
 /// Appends the event about an object that is sent as its stored bytes.
 fn plain(kind: EventType, object: &Object, out: &mut Pieces) -> ApiResult<()> {
-    let text = registry::stored_text(object)?;
+    let text = tables::stored_text(object)?;
     begin_json(kind, out.text());
     out.share_part(object.bytes(), text);
     out.text().extend_from_slice(JSON_END);

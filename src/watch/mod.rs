@@ -55,7 +55,7 @@ pub async fn begin(
     show: Show<'_>,
     (server, connection): (Drain, ConnectionId),
 ) -> ApiResult<Stream> {
-    let table = registry.table(served);
+    let table = registry.tables.table(served);
     let start = start(registry, &table, served, namespace, listing).await?;
     let encoder = Encoder::new(Arc::clone(registry), Arc::clone(served), show)?;
     let end = End::of(server, served);
@@ -123,8 +123,8 @@ async fn start(
             Ok(page.map_or_else(Start::Failed, Start::Objects))
         }
         (Some(false), 0) => {
-            registry.barrier(table).await?;
-            registry.store.renew_closed_revision(table).await;
+            registry.tables.barrier(table).await?;
+            registry.tables.store.renew_closed_revision(table).await;
             Ok(Start::After(table.revision()))
         }
         (None, 0) => registry.list(served, namespace, &all).await.map(Start::Objects),
@@ -133,7 +133,8 @@ async fn start(
             // All later writes must get revisions above `after`, in every shard.
             if table.is_spread() && table.revision() < after {
                 let deadline = Instant::now() + limits::WATCH_BEGIN_WAIT;
-                let _ = registry.store.reach(table, after, deadline).await; // the revision may not be reached yet
+                // The revision may not be reached yet.
+                let _ = registry.tables.store.reach(table, after, deadline).await;
             }
             let floor = table.horizon();
             if after < floor {

@@ -11,12 +11,13 @@ use crate::access::User;
 use crate::config::PortRange;
 use crate::custom::Definition;
 use crate::drain::{Drain, DrainBegin};
-use crate::registry::{Incoming, Registry, Target, WriteOptions};
+use crate::registry::{Incoming, Registry};
 use crate::representation::Show;
-use crate::request::{Caller, Form, Media, Representation};
+use crate::request::{Caller, Form, Media, Representation, WriteOptions};
 use crate::scratch::Scratch;
 use crate::selector::LabelSelector;
 use crate::served::Served;
+use crate::tables::{Tables, Target};
 use crate::transport::ConnectionId;
 
 /// Counts wake-ups.
@@ -66,15 +67,15 @@ impl Watch {
     async fn start_of(group: &str, resource: &str) -> Self {
         let dir = Scratch::new();
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-        let registry = Arc::new(Registry::new(store, PortRange::NODE_PORTS));
-        registry.resources.define([Arc::new(things())].iter());
-        let served = registry.resources.find(group, "v1", resource).unwrap();
+        let registry = Arc::new(Registry::new(Tables::new(store), PortRange::NODE_PORTS));
+        registry.tables.resources.define([Arc::new(things())].iter());
+        let served = registry.tables.resources.find(group, "v1", resource).unwrap();
         let representation = Representation { media: Media::Json, form: Form::Object, pretty: false };
         let show = Show { representation, include: None, gzip: false };
         let encoder = Encoder::new(Arc::clone(&registry), Arc::clone(&served), show).unwrap();
         let selection = Selection { labels: LabelSelector::parse("wanted").unwrap(), ..Selection::default() };
         let listing = Listing { selection, ..Listing::default() };
-        let table = registry.table(&served);
+        let table = registry.tables.table(&served);
         let (begin, drain) = Drain::new();
         let (after, waker) = (Start::After(table.revision()), BatchedWaker::of(ConnectionId::next()));
         let end = End::of(drain, &served);
@@ -91,7 +92,7 @@ impl Watch {
 
     /// Creates a namespace, and waits until the task of the watch was woken for it.
     async fn create(&self, mut value: Value) {
-        let target = Target { served: &self.served, namespace: "", name: "", subresource: "" };
+        let target = Target::resource(&self.served, "");
         conform::conform(self.served.of(), &mut value).unwrap();
         let mut caller = Caller::new(Arc::new(User::default()), "test");
         let incoming = Incoming { value, ..Incoming::default() };
@@ -117,7 +118,7 @@ async fn a_watch_that_was_told_of_the_end_beside_a_change_still_ends() {
     watch.woken.take();
     watch.begin.begin();
     watch.assert_ends();
-    watch.registry.store.clone().shutdown().await;
+    watch.registry.tables.store.clone().shutdown().await;
 }
 
 #[actix_web::test]
@@ -130,7 +131,7 @@ async fn a_watch_whose_client_is_slow_sees_the_end_behind_its_events() {
     // The task is woken while it waits for the client to take the event.
     watch.begin.begin();
     watch.assert_ends();
-    watch.registry.store.clone().shutdown().await;
+    watch.registry.tables.store.clone().shutdown().await;
 }
 
 #[actix_web::test]
@@ -143,7 +144,7 @@ async fn a_watch_of_what_is_defined_otherwise_ends_after_a_while() {
     grace.over().await;
     actix_web::rt::time::sleep(Duration::from_millis(10)).await;
     watch.assert_ends();
-    watch.registry.store.clone().shutdown().await;
+    watch.registry.tables.store.clone().shutdown().await;
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::unreadable::{skip_unreadable, value};
 pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
 
 /// The tables of [`RESOURCES`], in the same order.
-pub type Tables = [Arc<Table>; 4];
+pub type RoleTables = [Arc<Table>; 4];
 
 /// Follows the tables and passes their objects to an editor.
 struct Follower<'a> {
@@ -38,7 +38,7 @@ struct TableKind {
 }
 
 /// Follows the tables for ever.
-pub async fn follow(tables: &Tables, rbac: &Rbac) {
+pub async fn follow(tables: &RoleTables, rbac: &Rbac) {
     let follower = Follower { rbac, editor: RefCell::default(), unread: RefCell::new(4), changed: Notify::new() };
     let [cluster_roles, roles, cluster_role_bindings, role_bindings] = tables;
     tokio::join!(

@@ -12,7 +12,7 @@ mod scope;
 
 pub use binding::{Binding, RoleRef};
 pub use coverage::{aggregated, uncovered};
-pub use following::{RESOURCES, Tables, follow};
+pub use following::{RESOURCES, RoleTables, follow};
 pub use index::{Editor, Rbac};
 pub use rule::Rule;
 pub use scope::RbacScope;

@@ -23,8 +23,8 @@ use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::On).mutating_outside(|attributes| {
-    let registry = attributes.registry;
-    Box::pin(mutate(&registry.admission.mutating, attributes))
+    let admission = attributes.admission;
+    Box::pin(mutate(&admission.mutating, attributes))
 });
 
 /// Why a policy could not be evaluated.
@@ -166,7 +166,7 @@ impl Changing<'_, '_> {
                 return Ok(());
             }
         };
-        let params = &match param.read(self.attributes.registry).await {
+        let params = &match param.read(&self.attributes.admission.tables).await {
             Ok(params) => params,
             Err(why) => {
                 let why = format!("failed to configure binding: {why}");
@@ -264,7 +264,7 @@ impl Changing<'_, '_> {
     }
 
     fn observe(&self, invocation: &Invocation, error: &str, elapsed: Duration) {
-        let metrics = &self.attributes.registry.metrics;
+        let metrics = &self.attributes.admission.tables.metrics;
         let (policy, binding) = (&invocation.policy.spec().name, &invocation.binding.name);
         metrics.by_policy(Sort::Mutating, [policy, binding, error, ""], elapsed);
     }

@@ -18,7 +18,7 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 
 fn mutate(write: &BuiltInAttributes<'_>, ingress: &mut Value) -> ApiResult<()> {
     if admission::needs_ingress_class(ingress) {
-        let classes = write.registry.look_up_all("networking.k8s.io", "ingressclasses", Scope::All)?;
+        let classes = write.admission.tables.look_up_all("networking.k8s.io", "ingressclasses", Scope::All)?;
         admission::default_ingress_class(ingress, classes.iter());
     }
     Ok(())

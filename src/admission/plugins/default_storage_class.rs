@@ -18,7 +18,7 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 
 fn mutate(write: &BuiltInAttributes<'_>, claim: &mut Value) -> ApiResult<()> {
     if admission::needs_storage_class(claim) {
-        let classes = write.registry.look_up_all("storage.k8s.io", "storageclasses", Scope::All)?;
+        let classes = write.admission.tables.look_up_all("storage.k8s.io", "storageclasses", Scope::All)?;
         admission::default_storage_class(claim, classes.iter());
     }
     Ok(())

@@ -15,6 +15,6 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 }
 
 fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
-    admission::tolerate_lost_nodes(pod, write.registry.admission.configuration.lost_nodes);
+    admission::tolerate_lost_nodes(pod, write.admission.configuration.lost_nodes);
     Ok(())
 }

@@ -20,7 +20,7 @@ fn validate(write: &BuiltInAttributes<'_>, event: &Value) -> ApiResult<()> {
     if write.dry_run {
         return Ok(());
     }
-    let rates = &write.registry.admission.configuration.event_rates;
+    let rates = &write.admission.configuration.event_rates;
     let accepted = rates.accept(event, write.target.namespace, &write.caller.identity.user().name, Instant::now());
     accepted.map_err(|why| ApiError::new(429, "TooManyRequests", format!("Too many requests: {why}")))
 }

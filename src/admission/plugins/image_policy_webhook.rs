@@ -26,10 +26,10 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 
 fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFuture<'a, ApiResult<()>> {
     Box::pin(async move {
-        let registry = write.registry;
-        let Some(policy) = &registry.admission.configuration.image_policy else { return Ok(()) };
+        let admission = write.admission;
+        let Some(policy) = &admission.configuration.image_policy else { return Ok(()) };
         let spec = spec(pod, write.target.subresource, write.target.namespace);
-        let decision = match policy.ask(&registry.outbound, spec, write.caller.ends).await {
+        let decision = match policy.ask(&admission.tables.outbound, spec, write.caller.ends).await {
             Ok(decision) => decision,
             Err(failed) if policy.allows_by_default() => {
                 tracing::warn!(why = failed.message, "the webhook for images could not be asked: the pod is allowed");

@@ -16,7 +16,7 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 
 fn validate(write: &BuiltInAttributes<'_>, _: &Value) -> ApiResult<()> {
     let namespace = write.target.namespace;
-    match write.registry.look_up("", "namespaces", "", namespace)? {
+    match write.admission.tables.look_up("", "namespaces", "", namespace)? {
         Some(_) => Ok(()),
         None => Err(ApiError::not_found("", "namespaces", namespace)),
     }

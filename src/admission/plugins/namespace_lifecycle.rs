@@ -4,8 +4,8 @@ use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
-use crate::registry::{mentions, stored_tree};
 use crate::status::{ApiError, ApiResult, Cause};
+use crate::tables::{mentions, stored_tree};
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("NamespaceLifecycle", Presence::On).mutating(decides_by, mutate);
@@ -17,10 +17,10 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 }
 
 fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
-    let (registry, target) = (write.registry, write.target);
+    let (tables, target) = (&write.admission.tables, write.target);
     let namespaces =
-        registry.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;
-    let Some(namespace) = registry.current(&namespaces, "", target.namespace) else {
+        tables.resources.of_resource("", "namespaces").ok_or_else(|| ApiError::internal("no namespaces"))?;
+    let Some(namespace) = tables.current(&namespaces, "", target.namespace) else {
         return Err(ApiError::not_found("", "namespaces", target.namespace));
     };
     // A namespace whose text lacks this member is not being deleted. A text that has it may have a label of the same

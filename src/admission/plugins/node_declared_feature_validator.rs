@@ -27,7 +27,7 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     if needed.is_empty() {
         return Ok(());
     }
-    let Some(node) = write.registry.look_up("", "nodes", "", node)? else {
+    let Some(node) = write.admission.tables.look_up("", "nodes", "", node)? else {
         return Err(write.refuse(pod, &format!("node {} not found", quote(node))));
     };
     match refuse_undeclared(&needed, &node) {

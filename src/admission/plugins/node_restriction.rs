@@ -10,8 +10,8 @@ use crate::admission::{BuiltInAttributes, Operation};
 use crate::field::quote;
 use crate::kinds::admission::node_restriction as rules;
 use crate::kinds::certificates::certificate;
-use crate::registry::stored_tree;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_tree;
 
 /// The plugin.
 pub const PLUGIN: Plugin =
@@ -253,7 +253,7 @@ impl NodeWrite<'_> {
             ..ResourceAttributes::default()
         };
         let user = self.write.caller.identity.user();
-        if self.write.registry.authorizer.allows(user, &Attributes::Resource(of), &self.write.caller.inquiry) {
+        if self.write.admission.tables.authorizer.allows(user, &Attributes::Resource(of), &self.write.caller.inquiry) {
             return Ok(());
         }
         refuse(format!(
@@ -295,9 +295,9 @@ impl NodeWrite<'_> {
 
     /// Returns an object as this replica knows it, without catching up: the reference reads its own cached copy, too.
     fn glance(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        let registry = self.write.registry;
-        let served = registry.resources.of_resource(group, resource)?;
-        let object = registry.current(&served, namespace, name)?;
+        let tables = &self.write.admission.tables;
+        let served = tables.resources.of_resource(group, resource)?;
+        let object = tables.current(&served, namespace, name)?;
         stored_tree(&object).ok()
     }
 

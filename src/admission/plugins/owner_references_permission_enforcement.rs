@@ -71,7 +71,8 @@ fn finalizers<'a>(
 /// Returns the reason why the user lacks a permission; it may be empty. Returns `None` if the user has the permission.
 fn lacks(write: &BuiltInAttributes<'_>, of: ResourceAttributes<'_>) -> Option<String> {
     let caller = write.caller;
-    let decision = write.registry.authorizer.decide(caller.identity.user(), &Attributes::Resource(of), &caller.inquiry);
+    let decision =
+        write.admission.tables.authorizer.decide(caller.identity.user(), &Attributes::Resource(of), &caller.inquiry);
     (!decision.is_allowed()).then_some(decision.reason)
 }
 
@@ -90,7 +91,7 @@ fn newly_blocking<'a>(object: &'a Value, old: Option<&'a Value>) -> impl Iterato
 fn may_block(write: &BuiltInAttributes<'_>, object: &Value, owner: &Value) -> ApiResult<()> {
     let (api_version, kind) = (owner.str_at(&["apiVersion"]), owner.str_at(&["kind"]));
     let group = api_version::group(api_version);
-    let Some(served) = write.registry.resources.of_kind(group, kind) else {
+    let Some(served) = write.admission.tables.resources.of_kind(group, kind) else {
         let why = format!(
             "cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion {api_version} \
              Kind {kind}: no matches for kind {} in version {}",

@@ -31,7 +31,7 @@ fn validate(write: &BuiltInAttributes<'_>, claim: &Value) -> ApiResult<()> {
     };
     let name = class(claim);
     let found = match name == class(old) && !name.is_empty() {
-        true => write.registry.look_up("storage.k8s.io", "storageclasses", "", &name)?,
+        true => write.admission.tables.look_up("storage.k8s.io", "storageclasses", "", &name)?,
         false => None,
     };
     if found.is_some_and(|class| class.is_true_at(&["allowVolumeExpansion"])) {

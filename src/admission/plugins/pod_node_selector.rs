@@ -89,7 +89,7 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     if conflicts(&of_namespace(write)?, &own) {
         return Err(refuse(pod, CONFLICT));
     }
-    match write.registry.admission.configuration.node_selectors.allow(write.target.namespace, &own) {
+    match write.admission.configuration.node_selectors.allow(write.target.namespace, &own) {
         true => Ok(()),
         false => Err(refuse(pod, NOT_ALLOWED)),
     }
@@ -103,11 +103,11 @@ fn refuse(pod: &Value, why: &str) -> ApiError {
 /// Returns the labels that the namespace demands.
 fn of_namespace(write: &BuiltInAttributes<'_>) -> ApiResult<Labels> {
     let namespace = write.target.namespace;
-    let found = write.registry.look_up("", "namespaces", "", namespace)?;
+    let found = write.admission.tables.look_up("", "namespaces", "", namespace)?;
     let found = found.ok_or_else(|| ApiError::not_found("", "namespaces", namespace))?;
     match found.at(&ANNOTATION).as_str() {
         Some(text) => parse(text).map_err(ApiError::unknown),
-        None => Ok(write.registry.admission.configuration.node_selectors.of(DEFAULT)),
+        None => Ok(write.admission.configuration.node_selectors.of(DEFAULT)),
     }
 }
 

@@ -32,7 +32,7 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     if node.is_empty() || !is_spec_changed(pod, write.old.unwrap_or(&Value::Null)) {
         return Ok(());
     }
-    let Some(node) = write.registry.look_up("", "nodes", "", node)? else {
+    let Some(node) = write.admission.tables.look_up("", "nodes", "", node)? else {
         return Err(write.refuse(pod, &format!("node {} not found", quote(node))));
     };
     match refuse_resize(pod, &node) {

@@ -7,15 +7,15 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
 use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
-use crate::admission::{BuiltInAttributes, Operation};
+use crate::admission::{Admission, BuiltInAttributes, Operation};
 use crate::field::{Errors, quote};
 use crate::kinds::admission::pod_security::{
     Level, Policy, Settings, Standard, in_detail, in_short, is_significant, violations,
 };
 use crate::limits::{NAMESPACE_PODS_CHECK, NAMESPACE_PODS_CHECKED};
-use crate::registry::{Registry, stored_value};
 use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Tables, stored_value};
 use crate::unreadable::skip_unreadable;
 
 /// The paths at which resources hold a template of pods.
@@ -72,7 +72,7 @@ fn validate(write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
 
 /// Returns whether the namespace or the user of a write is exempt from all standards. If so, annotates the reason.
 fn is_exempt(write: &BuiltInAttributes<'_>) -> bool {
-    let settings = settings(write.registry);
+    let settings = settings(write.admission);
     let why = match () {
         () if settings.exempts_namespace(write.target.namespace) => "namespace",
         () if settings.exempts_user(&write.caller.identity.user().name) => "user",
@@ -84,15 +84,15 @@ fn is_exempt(write: &BuiltInAttributes<'_>) -> bool {
 
 /// Returns whether a pod or a template of pods is exempt because of its runtime class. If so, annotates that.
 fn is_exempt_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> bool {
-    let is_exempt = settings(write.registry).exempts_pod(pod.at(&["spec"]));
+    let is_exempt = settings(write.admission).exempts_pod(pod.at(&["spec"]));
     if is_exempt {
         write.annotate(EXEMPT, || "runtimeClass".to_owned());
     }
     is_exempt
 }
 
-fn settings(registry: &Registry) -> &Settings {
-    &registry.admission.configuration.pod_security
+fn settings(admission: &Admission) -> &Settings {
+    &admission.configuration.pod_security
 }
 
 /// Refuses a pod that violates the standard of its namespace.
@@ -100,7 +100,7 @@ fn check_pod(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     if is_exempt(write) {
         return Ok(());
     }
-    let (policy, errors) = write.registry.policy(write.target.namespace)?;
+    let (policy, errors) = policy(write.admission, write.target.namespace)?;
     if errors.is_empty() && policy.is_privileged() {
         write.annotate(ENFORCED, || Standard::default().to_string());
         return Ok(());
@@ -125,7 +125,7 @@ fn check_template(write: &BuiltInAttributes<'_>, path: &[&str], object: &Value) 
     if is_exempt(write) {
         return Ok(());
     }
-    let (policy, errors) = write.registry.policy(write.target.namespace)?;
+    let (policy, errors) = policy(write.admission, write.target.namespace)?;
     let demands = [policy.warn, policy.audit].iter().any(|standard| standard.level != Level::Privileged);
     if (demands || !errors.is_empty()) && !template.is_null() && !is_exempt_pod(write, template) {
         record(write, &policy, &errors, template);
@@ -160,7 +160,7 @@ fn warn(write: &BuiltInAttributes<'_>, standard: Standard, pod: &Value) {
 /// Refuses a namespace whose pod security labels are invalid. Warns of existing pods that violate a standard which
 /// becomes stricter, and of labels that have no effect because the namespace is exempt.
 fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResult<()> {
-    let settings = settings(write.registry);
+    let settings = settings(write.admission);
     let read = |namespace: &Value| {
         let mut errors = Errors::default();
         let label = |key: &str| namespace.at(&["metadata", "labels", key]).as_str();
@@ -179,7 +179,7 @@ fn check_namespace(write: &BuiltInAttributes<'_>, namespace: &Value) -> ApiResul
     if settings.exempts_namespace(name) {
         warn_of_exemption(write, &policy, namespace);
     } else if write.old.is_some() {
-        write.registry.pods_that_violate(name, policy.enforce)?.into_iter().for_each(|warning| write.warn(warning));
+        pods_that_violate(write.admission, name, policy.enforce)?.into_iter().for_each(|warning| write.warn(warning));
     }
     Ok(())
 }
@@ -191,7 +191,7 @@ fn is_stricter(standard: Standard, before: Standard) -> bool {
 }
 
 fn warn_of_exemption(write: &BuiltInAttributes<'_>, policy: &Policy, namespace: &Value) {
-    if policy.is_privileged() || policy.is_equivalent(&settings(write.registry).defaults) {
+    if policy.is_privileged() || policy.is_equivalent(&settings(write.admission).defaults) {
         return;
     }
     let stated = policy.stated(|key| namespace.at(&["metadata", "labels", key]).as_str());
@@ -206,81 +206,79 @@ struct Alike {
     count: usize,
 }
 
-impl Registry {
-    /// Returns the pod security standards that a namespace demands, and what is wrong with its labels.
-    fn policy(&self, namespace: &str) -> ApiResult<(Policy, Errors)> {
-        let served = self.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
-        let namespace = self.current(&served, "", namespace);
-        let label = |key: &str| namespace.as_ref().and_then(|namespace| namespace.terms().label(key));
-        // An invalid label that is stored counts as its fallback.
-        let mut errors = Errors::default();
-        Ok((settings(self).defaults.read(label, &mut errors), errors))
-    }
+/// Returns the pod security standards that a namespace demands, and what is wrong with its labels.
+fn policy(admission: &Admission, namespace: &str) -> ApiResult<(Policy, Errors)> {
+    let served = admission.tables.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
+    let namespace = admission.tables.current(&served, "", namespace);
+    let label = |key: &str| namespace.as_ref().and_then(|namespace| namespace.terms().label(key));
+    // An invalid label that is stored counts as its fallback.
+    let mut errors = Errors::default();
+    Ok((settings(admission).defaults.read(label, &mut errors), errors))
+}
 
-    /// Returns warnings about the pods of a namespace that violate a standard. Pods with the same violations share one.
-    fn pods_that_violate(&self, namespace: &str, standard: Standard) -> ApiResult<Vec<String>> {
-        let began = Instant::now();
-        let (mut alike, mut checked): (Vec<Alike>, usize) = (Vec::new(), 0);
-        let (pods, all) = self.pods_to_check(namespace)?;
-        for pod in &pods {
-            checked += 1;
-            let Some(pod) = skip_unreadable(stored_value(pod)) else { continue };
-            if settings(self).exempts_pod(pod.at(&["spec"])) {
-                continue;
-            }
-            let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
-            if !found.is_empty() {
-                let (reasons, name) = (in_short(&found), pod.str_at(&["metadata", "name"]));
-                match alike.iter_mut().find(|alike| alike.reasons == reasons) {
-                    Some(same) => {
-                        same.count += 1;
-                        if name < same.first.as_str() {
-                            same.first = name.to_owned();
-                        }
+/// Returns warnings about the pods of a namespace that violate a standard. Pods with the same violations share one.
+fn pods_that_violate(admission: &Admission, namespace: &str, standard: Standard) -> ApiResult<Vec<String>> {
+    let began = Instant::now();
+    let (mut alike, mut checked): (Vec<Alike>, usize) = (Vec::new(), 0);
+    let (pods, all) = pods_to_check(&admission.tables, namespace)?;
+    for pod in &pods {
+        checked += 1;
+        let Some(pod) = skip_unreadable(stored_value(pod)) else { continue };
+        if settings(admission).exempts_pod(pod.at(&["spec"])) {
+            continue;
+        }
+        let found = violations(standard, pod.at(&["metadata"]), pod.at(&["spec"]));
+        if !found.is_empty() {
+            let (reasons, name) = (in_short(&found), pod.str_at(&["metadata", "name"]));
+            match alike.iter_mut().find(|alike| alike.reasons == reasons) {
+                Some(same) => {
+                    same.count += 1;
+                    if name < same.first.as_str() {
+                        same.first = name.to_owned();
                     }
-                    None => alike.push(Alike { reasons, first: name.to_owned(), count: 1 }),
                 }
-            }
-            if began.elapsed() > NAMESPACE_PODS_CHECK {
-                break;
+                None => alike.push(Alike { reasons, first: name.to_owned(), count: 1 }),
             }
         }
-        let mut warnings = Vec::new();
-        if checked < all {
-            warnings.push(format!(
-                "new PodSecurity enforce level only checked against the first {checked} of {all} existing pods"
-            ));
+        if began.elapsed() > NAMESPACE_PODS_CHECK {
+            break;
         }
-        if !alike.is_empty() {
-            warnings.push(format!(
-                "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{standard}\""
-            ));
-        }
-        alike.sort_by(|a, b| a.reasons.cmp(&b.reasons));
-        let line = |alike: Alike| match alike {
-            Alike { reasons, first, count: 1 } => format!("{first}: {reasons}"),
-            Alike { reasons, first, count: 2 } => format!("{first} (and 1 other pod): {reasons}"),
-            Alike { reasons, first, count } => format!("{first} (and {} other pods): {reasons}", count - 1),
-        };
-        let mut lines: Vec<String> = alike.into_iter().map(line).collect();
-        lines.sort_unstable();
-        warnings.extend(lines);
-        Ok(warnings)
     }
+    let mut warnings = Vec::new();
+    if checked < all {
+        warnings.push(format!(
+            "new PodSecurity enforce level only checked against the first {checked} of {all} existing pods"
+        ));
+    }
+    if !alike.is_empty() {
+        warnings.push(format!(
+            "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{standard}\""
+        ));
+    }
+    alike.sort_by(|a, b| a.reasons.cmp(&b.reasons));
+    let line = |alike: Alike| match alike {
+        Alike { reasons, first, count: 1 } => format!("{first}: {reasons}"),
+        Alike { reasons, first, count: 2 } => format!("{first} (and 1 other pod): {reasons}"),
+        Alike { reasons, first, count } => format!("{first} (and {} other pods): {reasons}", count - 1),
+    };
+    let mut lines: Vec<String> = alike.into_iter().map(line).collect();
+    lines.sort_unstable();
+    warnings.extend(lines);
+    Ok(warnings)
+}
 
-    /// Returns the pods of a namespace to check, up to a bound, and the number of all.
-    fn pods_to_check(&self, namespace: &str) -> ApiResult<(Vec<std::sync::Arc<Object>>, usize)> {
-        let served = self.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
-        let (scope, snapshot) = (Scope::namespace(namespace), self.table(&served).snapshot());
-        let all = snapshot.count(&scope).map_err(ApiError::internal)?;
-        let mut pods = Vec::new();
-        for chunk in scan(&snapshot, Selection { scope, ..Selection::default() }) {
-            pods.extend(chunk.map_err(ApiError::internal)?);
-            if pods.len() >= NAMESPACE_PODS_CHECKED {
-                break;
-            }
+/// Returns the pods of a namespace to check, up to a bound, and the number of all.
+fn pods_to_check(tables: &Tables, namespace: &str) -> ApiResult<(Vec<std::sync::Arc<Object>>, usize)> {
+    let served = tables.resources.of_resource("", "pods").ok_or_else(ApiError::no_such_path)?;
+    let (scope, snapshot) = (Scope::namespace(namespace), tables.table(&served).snapshot());
+    let all = snapshot.count(&scope).map_err(ApiError::internal)?;
+    let mut pods = Vec::new();
+    for chunk in scan(&snapshot, Selection { scope, ..Selection::default() }) {
+        pods.extend(chunk.map_err(ApiError::internal)?);
+        if pods.len() >= NAMESPACE_PODS_CHECKED {
+            break;
         }
-        pods.truncate(NAMESPACE_PODS_CHECKED);
-        Ok((pods, usize::try_from(all).unwrap_or(usize::MAX)))
     }
+    pods.truncate(NAMESPACE_PODS_CHECKED);
+    Ok((pods, usize::try_from(all).unwrap_or(usize::MAX)))
 }

@@ -26,7 +26,7 @@ fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     let mut more = Vec::new();
     if write.operation == Operation::Create {
         let stated = defaults_of(&namespace(write)?).map_err(ApiError::unknown)?;
-        more = stated.unwrap_or_else(|| write.registry.admission.configuration.tolerations.default.clone());
+        more = stated.unwrap_or_else(|| write.admission.configuration.tolerations.default.clone());
     }
     let class = match pod.str_at(&["status", "qosClass"]) {
         "" => quality_of_service(pod),
@@ -50,7 +50,7 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
     let stated = whitelist_of(&namespace(write)?).map_err(ApiError::unknown)?;
     let (whitelist, scope) = match &stated {
         Some(whitelist) => (whitelist, "namespace"),
-        None => (&write.registry.admission.configuration.tolerations.whitelist, "cluster"),
+        None => (&write.admission.configuration.tolerations.whitelist, "cluster"),
     };
     match are_allowed(tolerations, whitelist) {
         true => Ok(()),
@@ -62,5 +62,9 @@ fn validate(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<()> {
 
 fn namespace(write: &BuiltInAttributes<'_>) -> ApiResult<Value> {
     let name = write.target.namespace;
-    write.registry.look_up("", "namespaces", "", name)?.ok_or_else(|| ApiError::not_found("", "namespaces", name))
+    write
+        .admission
+        .tables
+        .look_up("", "namespaces", "", name)?
+        .ok_or_else(|| ApiError::not_found("", "namespaces", name))
 }

@@ -17,7 +17,7 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
 fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
     let node = pod.str_at(&["spec", "nodeName"]);
     if !node.is_empty()
-        && let Some(node) = write.registry.look_up("", "nodes", "", node)?
+        && let Some(node) = write.admission.tables.look_up("", "nodes", "", node)?
     {
         admission::copy_topology_labels(pod, &node);
     }

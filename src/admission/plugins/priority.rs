@@ -38,11 +38,11 @@ fn set_priority(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()>
         "" => {
             // Only the default class is needed.
             let is_default = "\"globalDefault\":true";
-            let classes = write.registry.look_up_mentioning(GROUP, RESOURCE, Scope::All, is_default)?;
+            let classes = write.admission.tables.look_up_mentioning(GROUP, RESOURCE, Scope::All, is_default)?;
             admission::set_priority(pod, None, classes.iter())
         }
         name => {
-            let class = write.registry.look_up(GROUP, RESOURCE, "", name)?;
+            let class = write.admission.tables.look_up(GROUP, RESOURCE, "", name)?;
             admission::set_priority(pod, class.as_ref(), std::iter::empty())
         }
     };
@@ -53,7 +53,7 @@ fn check_default(write: &BuiltInAttributes<'_>, class: &Value) -> ApiResult<()> 
     if !class.is_true_at(&["globalDefault"]) {
         return Ok(());
     }
-    let classes = write.registry.look_up_all(GROUP, RESOURCE, Scope::All)?;
+    let classes = write.admission.tables.look_up_all(GROUP, RESOURCE, Scope::All)?;
     let checked = admission::check_default_class(class, write.old.is_some(), classes.iter());
     checked.map_err(|why| write.refuse(class, &why))
 }

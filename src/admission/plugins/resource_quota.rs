@@ -7,8 +7,9 @@ use futures_util::future::LocalBoxFuture;
 use crate::admission::plugin::{DecidesBy, Plugin, PluginStep, Presence, ResourcePart, Validating};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission::quota::{Charge, Limited, Uncovered, is_counted, is_recharged};
-use crate::registry::{Target, now};
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
+use crate::wall_clock::timestamp as now;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin {
@@ -43,13 +44,13 @@ fn charge_of<'a>(write: &BuiltInAttributes<'a>, object: &'a Value) -> Charge<'a>
 
 /// The resources that nobody may consume without a quota.
 fn limited<'a>(write: &BuiltInAttributes<'a>) -> &'a [Limited] {
-    &write.registry.admission.configuration.limited
+    &write.admission.configuration.limited
 }
 
 /// Returns whether the write can change a usage, and the server has a quota or the configuration demands one.
 fn applies(write: &BuiltInAttributes<'_>, object: &Value) -> bool {
-    let quotas = || write.registry.resources.of_resource("", "resourcequotas");
-    let are_there = || quotas().is_some_and(|quotas| !write.registry.table(&quotas).is_empty());
+    let quotas = || write.admission.tables.resources.of_resource("", "resourcequotas");
+    let are_there = || quotas().is_some_and(|quotas| !write.admission.tables.table(&quotas).is_empty());
     charge_of(write, object).is_due() && (!limited(write).is_empty() || are_there())
 }
 
@@ -58,9 +59,9 @@ fn applies(write: &BuiltInAttributes<'_>, object: &Value) -> bool {
 /// afterwards stays charged until the quotas are recalculated.
 fn charge<'a>(write: &'a BuiltInAttributes<'_>, object: &'a Value) -> LocalBoxFuture<'a, ApiResult<()>> {
     Box::pin(async move {
-        let (registry, namespace) = (write.registry, write.target.namespace);
+        let (tables, namespace) = (&write.admission.tables, write.target.namespace);
         let uid = |quota: &Value| quota.str_at(&["metadata", "uid"]).to_owned();
-        let mut quotas = registry.look_up_all("", "resourcequotas", Scope::namespace(namespace))?;
+        let mut quotas = tables.look_up_all("", "resourcequotas", Scope::namespace(namespace))?;
         let charge = charge_of(write, object);
         let used = charge.usages();
         for quota in &quotas {
@@ -80,16 +81,16 @@ fn charge<'a>(write: &'a BuiltInAttributes<'_>, object: &'a Value) -> LocalBoxFu
                 concerned.push((quota.str_at(&["metadata", "name"]), uid(quota)));
             }
         }
-        let served = registry.resources.of_resource("", "resourcequotas").ok_or_else(ApiError::no_such_path)?;
+        let served = tables.resources.of_resource("", "resourcequotas").ok_or_else(ApiError::no_such_path)?;
         for (name, uid) in concerned {
-            let target = Target { served: &served, namespace, name, subresource: "" };
+            let target = Target::object(&served, namespace, name);
             let change = |quota: &mut Value| {
                 for (name, amount) in check(quota)?.into_iter().flatten() {
                     quota.set_at(&["status", "used", &name], amount.to_string());
                 }
                 Ok(())
             };
-            registry.revise(target, None, None, write.dry_run, &change).await?;
+            tables.revise(target, None, None, write.dry_run, &change).await?;
             write.note_charged(uid);
         }
         Ok(())

@@ -31,7 +31,7 @@ fn class_of(write: &BuiltInAttributes<'_>, pod: &Value) -> ApiResult<Option<Valu
     match pod.at(&["spec", "runtimeClassName"]).as_str() {
         Some(name) => {
             names::check_resource_name(name).map_err(ApiError::unknown)?;
-            write.registry.look_up("node.k8s.io", "runtimeclasses", "", name)
+            write.admission.tables.look_up("node.k8s.io", "runtimeclasses", "", name)
         }
         None => Ok(None),
     }

@@ -5,9 +5,9 @@ use flotilla_proto::value::Value;
 use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::{BuiltInAttributes, Operation};
 use crate::kinds::admission;
-use crate::registry::suffix;
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::suffix;
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("ServiceAccount", Presence::On)
@@ -35,12 +35,11 @@ fn mutate(write: &BuiltInAttributes<'_>, pod: &mut Value) -> ApiResult<()> {
 
 /// Looks an account up. The default account counts as present if this server does not create it.
 fn account(write: &BuiltInAttributes<'_>, pod: &Value, name: &str) -> ApiResult<Option<Value>> {
-    let registry = write.registry;
     if let Err(why) = names::check_resource_name(name) {
         return Err(write.refuse(pod, &admission::failed_look_up(write.target.namespace, name, &why)));
     }
-    let found = registry.look_up("", "serviceaccounts", write.target.namespace, name)?;
-    Ok(found.or_else(|| (name == DEFAULT_ACCOUNT && !registry.accounts_are_made).then(Value::object)))
+    let found = write.admission.tables.look_up("", "serviceaccounts", write.target.namespace, name)?;
+    Ok(found.or_else(|| (name == DEFAULT_ACCOUNT && !write.admission.accounts_are_made).then(Value::object)))
 }
 
 fn validating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy> {

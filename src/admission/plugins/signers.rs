@@ -21,7 +21,7 @@ pub(super) fn check(write: &BuiltInAttributes<'_>, request: &Value, verb: &str) 
             ..ResourceAttributes::default()
         };
         let caller = write.caller;
-        write.registry.authorizer.allows(caller.identity.user(), &Attributes::Resource(of), &caller.inquiry)
+        write.admission.tables.authorizer.allows(caller.identity.user(), &Attributes::Resource(of), &caller.inquiry)
     };
     if may(signer) || may(&format!("{domain}/*")) {
         return Ok(());

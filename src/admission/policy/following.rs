@@ -6,9 +6,8 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use super::super::{DynamicPlugin, Index, MatchAttributes, following};
+use super::super::{Admission, DynamicPlugin, Index, MatchAttributes, following};
 use super::{Binding, BoundPolicy, Policy, is_exempt};
-use crate::registry::Registry;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -24,7 +23,7 @@ pub struct Policies<P> {
     stored: Mutex<Stored<P>>,
 }
 
-/// The policies and the bindings of the tables. `None` until the table was read.
+/// The policies and the bindings of the admission.tables. `None` until the table was read.
 #[derive(Debug)]
 struct Stored<P> {
     policies: Option<Vec<Arc<P>>>,
@@ -55,13 +54,13 @@ impl<P: Policy> Policies<P> {
     }
 
     /// Follows the tables of policies and of bindings, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: DynamicPlugin, resources: [&str; 2]) {
+    pub async fn follow(&self, admission: &Admission, plugin: DynamicPlugin, resources: [&str; 2]) {
         let table = |resource: &str| {
-            let served = registry.resources.of_resource(GROUP, resource);
-            served.map(|served| registry.table(&served))
+            let served = admission.tables.resources.of_resource(GROUP, resource);
+            served.map(|served| admission.tables.table(&served))
         };
         let [Some(policies), Some(bindings)] = resources.map(table) else { return };
-        let publish = |stored: &mut Stored<P>| self.publish(registry, plugin, stored);
+        let publish = |stored: &mut Stored<P>| self.publish(admission, plugin, stored);
         tokio::join!(
             following::follow(
                 &policies,
@@ -85,7 +84,7 @@ impl<P: Policy> Policies<P> {
     }
 
     /// Publishes the policies with their bindings, once both tables were read.
-    fn publish(&self, registry: &Registry, plugin: DynamicPlugin, stored: &mut Stored<P>) {
+    fn publish(&self, admission: &Admission, plugin: DynamicPlugin, stored: &mut Stored<P>) {
         let Stored { policies: Some(policies), bindings: Some(bindings) } = stored else { return };
         let mut by_policy: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();
         for binding in bindings.iter() {
@@ -98,6 +97,6 @@ impl<P: Policy> Policies<P> {
         let index = Index::of(bound.collect());
         let concerns = index.concerns().clone();
         self.index.store(Arc::new(index));
-        registry.admission.publish(plugin, concerns);
+        admission.publish(plugin, concerns);
     }
 }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 
-use super::super::{DynamicAttributes, Effort, GroupVersionKind};
+use super::super::{DynamicAttributes, Effort};
 use super::ParamKind;
 use super::binding::ParamRef;
 use crate::limits;
-use crate::registry::{Registry, stored_tree};
 use crate::rules::labels;
 use crate::scan::scan;
 use crate::served::Served;
+use crate::tables::{GroupVersionKind, Tables, stored_tree};
 use crate::unreadable::skip_unreadable;
 
 /// Returns the resource of a kind of parameters.
 ///
 /// # Errors
 /// The resource does not exist. The error has the reference's wording.
-pub fn resource(registry: &Registry, kind: &ParamKind) -> Result<Arc<Served>, String> {
-    let all = registry.resources.all();
+pub fn resource(tables: &Tables, kind: &ParamKind) -> Result<Arc<Served>, String> {
+    let all = tables.resources.all();
     let is_it = |served: &&Arc<Served>| {
         let own = GroupVersionKind::of(served, "");
         (own.group == kind.group) && (own.version == kind.version) && (own.kind == kind.kind)
@@ -38,11 +38,11 @@ impl Param {
     ///
     /// # Errors
     /// It cannot be decoded or converted; the error is a text for people.
-    pub async fn read(&self, registry: &Registry) -> Result<Value, String> {
+    pub async fn read(&self, tables: &Tables) -> Result<Value, String> {
         let Some((served, object)) = &self.0 else { return Ok(Value::Null) };
         let stored = stored_tree(object).map_err(|error| error.message)?;
         let kind = GroupVersionKind::of(served, "");
-        registry.convert_object(served, &stored, &kind).await.map_err(|error| error.message)
+        tables.convert_object(served, &stored, &kind).await.map_err(|error| error.message)
     }
 }
 
@@ -70,11 +70,11 @@ pub async fn collect(
             return Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned());
         }
     };
-    let registry = attributes.registry;
+    let tables = &attributes.admission.tables;
     let found = if reference.name.is_empty() {
-        selected(registry, served, namespace, &reference.selector, effort).await?
+        selected(tables, served, namespace, &reference.selector, effort).await?
     } else {
-        registry.current(served, namespace, &reference.name).into_iter().collect()
+        tables.current(served, namespace, &reference.name).into_iter().collect()
     };
     if found.is_empty() && reference.denies_without {
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
@@ -83,7 +83,7 @@ pub async fn collect(
 }
 
 async fn selected(
-    registry: &Registry,
+    tables: &Tables,
     served: &Served,
     namespace: &str,
     selector: &Value,
@@ -91,7 +91,7 @@ async fn selected(
 ) -> Result<Vec<Arc<Object>>, String> {
     let scope = if namespace.is_empty() { Scope::All } else { Scope::namespace(namespace) };
     let mut all = Vec::new();
-    for objects in scan(&registry.table(served).snapshot(), Selection { scope, ..Selection::default() }) {
+    for objects in scan(&tables.table(served).snapshot(), Selection { scope, ..Selection::default() }) {
         for object in objects.map_err(|error| format!("cannot read parameters: {error:?}"))? {
             let is_selected = skip_unreadable(stored_tree(&object))
                 .is_some_and(|tree| labels::selector_matches(selector, tree.map_at(&["metadata", "labels"])));

@@ -9,10 +9,11 @@ use flotilla_proto::value::Value;
 use futures_util::future::BoxFuture;
 
 use super::super::webhooks::user_info;
-use super::super::{DynamicAttributes, GroupVersionKind, GroupVersionResource, MatchedVersion, Seen};
+use super::super::{DynamicAttributes, MatchedVersion, Seen};
 use super::cached_authorizer::CachedAuthorizer;
 use crate::expressions::Inputs;
 use crate::status::ApiResult;
+use crate::tables::{GroupVersionKind, GroupVersionResource};
 
 /// Members of a namespace's metadata that expressions do not see.
 const HIDDEN: [&str; 3] = ["managedFields", "ownerReferences", "selfLink"];
@@ -47,7 +48,7 @@ impl PolicyVariables {
         } else {
             shown(&attributes.namespace_object()?)
         };
-        let (authorizer, user) = (attributes.registry.authorizer.clone(), Arc::clone(&attributes.user));
+        let (authorizer, user) = (attributes.admission.tables.authorizer.clone(), Arc::clone(&attributes.user));
         let resource = Resource {
             group: attributes.resource.group.clone(),
             resource: attributes.resource.resource.clone(),

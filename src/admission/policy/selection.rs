@@ -41,7 +41,8 @@ pub async fn select<P: Policy>(
                 continue;
             }
         };
-        let kind = spec.param_kind.as_ref().map(|kind| params::resource(attributes.registry, kind)).transpose();
+        let kind =
+            spec.param_kind.as_ref().map(|kind| params::resource(&attributes.admission.tables, kind)).transpose();
         let kind = match kind {
             Ok(kind) => kind,
             Err(why) => {

@@ -9,11 +9,11 @@ use flotilla_objects::api_version;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::super::GroupVersionKind;
 use super::super::policy::sees;
 use crate::expressions::{Compiler, Declared, STORED, Typed, VariableTypes};
 use crate::limits;
 use crate::served::{Resources, Served};
+use crate::tables::GroupVersionKind;
 
 /// Kinds by group, version and name.
 type Kinds = BTreeMap<(String, String, String), Arc<Served>>;

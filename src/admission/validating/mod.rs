@@ -30,7 +30,7 @@ use crate::status::{ApiError, ApiResult};
 
 /// The plugin.
 pub const PLUGIN: Plugin = Plugin::new("ValidatingAdmissionPolicy", Presence::On)
-    .validating_outside(|attributes| Box::pin(validate(&attributes.registry.admission.validating, attributes)));
+    .validating_outside(|attributes| Box::pin(validate(&attributes.admission.validating, attributes)));
 
 /// The key of the audit annotation about violations.
 const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
@@ -117,7 +117,7 @@ impl Judge<'_, '_> {
         }
         let Some(shown) = shown else { return Ok(()) };
         for param in params {
-            let params = match param.read(self.attributes.registry).await {
+            let params = match param.read(&self.attributes.admission.tables).await {
                 Ok(params) => params,
                 Err(why) => {
                     self.unusable(one, &format!("failed to configure binding: {why}"));
@@ -210,7 +210,7 @@ impl Judge<'_, '_> {
     }
 
     fn observe(&self, policy: &str, binding: &Binding, error: &str, action: &str, elapsed: Duration) {
-        let metrics = &self.attributes.registry.metrics;
+        let metrics = &self.attributes.admission.tables.metrics;
         metrics.by_policy(Sort::Validating, [policy, &binding.name, error, action], elapsed);
     }
 }

@@ -50,7 +50,7 @@ impl RegisteredWebhook {
             let kind = ("kind", "webhook");
             let (name, operation) = (("name", &*self.webhook.name), ("operation", attributes.operation.name()));
             let phase = ("type", if self.webhook.mutating { "admit" } else { "validate" });
-            let metrics = &attributes.registry.metrics;
+            let metrics = &attributes.admission.tables.metrics;
             let labels = metrics.bounded([kind, name, operation, phase]);
             metrics.meter().counter(family, &labels).increment(1);
         };
@@ -86,7 +86,7 @@ impl RegisteredWebhook {
         notices: &mut Notices,
     ) -> ApiResult<WebhookOutcome> {
         let request = review_request(attributes, &wanted.matched, &wanted.seen);
-        self.webhook.call(attributes.registry, &request, attributes.left(), notices).await
+        self.webhook.call(attributes.admission, &request, attributes.left(), notices).await
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use flotilla_proto::value::Value;
 
 use super::{ReviewRequest, ReviewResponse, Webhook, patched};
+use crate::admission::Admission;
 use crate::field::quote;
 use crate::limits;
 use crate::prometheus::families;
-use crate::registry::Registry;
 use crate::request::Notices;
 use crate::status::{ApiError, ApiResult};
 
@@ -57,13 +57,13 @@ impl Webhook {
     /// The error for the client.
     pub async fn call(
         &self,
-        registry: &Registry,
+        admission: &Admission,
         request: &ReviewRequest<'_>,
         left: Option<Duration>,
         notices: &mut Notices,
     ) -> ApiResult<WebhookOutcome> {
         let began = Instant::now();
-        let judged = self.ask(registry, request, left.unwrap_or(self.timeout)).await.and_then(|response| {
+        let judged = self.ask(admission, request, left.unwrap_or(self.timeout)).await.and_then(|response| {
             response.warnings.iter().for_each(|text| notices.warn(text.clone()));
             for (key, value) in &response.annotations {
                 notices.annotate(format!("{}/{key}", self.name), value.clone());
@@ -75,29 +75,29 @@ impl Webhook {
                 false => Err(Failure::Refused(response.refusal(&self.name))),
             }
         });
-        self.measure(registry, request.operation, began.elapsed(), judged.as_ref().err());
+        self.measure(admission, request.operation, began.elapsed(), judged.as_ref().err());
         match judged {
             Ok(answer) => Ok(answer),
-            Err(failure) => self.apply_failure_policy(registry, failure).map(|()| WebhookOutcome::Ignored),
+            Err(failure) => self.apply_failure_policy(admission, failure).map(|()| WebhookOutcome::Ignored),
         }
     }
 
     /// Returns `Ok` for a failed call if the webhook's failure policy ignores it.
-    fn apply_failure_policy(&self, registry: &Registry, failure: Failure) -> Result<(), ApiError> {
+    fn apply_failure_policy(&self, admission: &Admission, failure: Failure) -> Result<(), ApiError> {
         let Failure::Calling(message, _) = &failure else { return Err(failure.into_error()) };
         if !self.ignores_failure {
             tracing::warn!(webhook = self.name, why = message, "a webhook could not be called: the write fails");
             return Err(failure.into_error());
         }
         tracing::warn!(webhook = self.name, why = message, "a webhook could not be called: the write goes on");
-        let labels = registry.metrics.bounded([("name", &*self.name), ("type", self.phase())]);
-        registry.metrics.meter().counter(families::WEBHOOK_FAIL_OPEN, &labels).increment(1);
+        let labels = admission.tables.metrics.bounded([("name", &*self.name), ("type", self.phase())]);
+        admission.tables.metrics.meter().counter(families::WEBHOOK_FAIL_OPEN, &labels).increment(1);
         Ok(())
     }
 
     async fn ask(
         &self,
-        registry: &Registry,
+        admission: &Admission,
         request: &ReviewRequest<'_>,
         left: Duration,
     ) -> Result<ReviewResponse, Failure> {
@@ -112,13 +112,13 @@ impl Webhook {
         };
         let uid = uuid::Uuid::new_v4().to_string();
         let review = request.review(version, &uid);
-        let (timeout, peer) = (self.timeout.min(left), self.hook.peer(registry.resolver()));
-        let users = registry.admission.configuration.users(self.mutating);
+        let (timeout, peer) = (self.timeout.min(left), self.hook.peer(admission.tables.resolver()));
+        let users = admission.configuration.users(self.mutating);
         let user = self.hook.target().and_then(|target| users.of(&target));
         let bytes_max = limits::ADMISSION_ANSWER_BYTES;
-        let answer = self.hook.ask(&registry.outbound, peer, user, &review, timeout, bytes_max).await;
+        let answer = self.hook.ask(&admission.tables.outbound, peer, user, &review, timeout, bytes_max).await;
         if answer.as_ref().is_err_and(|error| error.is_of_nameless) {
-            registry.metrics.meter().counter(families::WEBHOOK_NAMELESS, &[]).increment(1);
+            admission.tables.metrics.meter().counter(families::WEBHOOK_NAMELESS, &[]).increment(1);
         }
         let answer =
             answer.map_err(|error| failed(format!("failed to call webhook: {}", error.message), error.code))?;
@@ -126,7 +126,7 @@ impl Webhook {
         response.map_err(|unread| failed(unread.message(), 503))
     }
 
-    fn measure(&self, registry: &Registry, operation: &str, took: Duration, failure: Option<&Failure>) {
+    fn measure(&self, admission: &Admission, operation: &str, took: Duration, failure: Option<&Failure>) {
         let (code, kind) = match failure {
             None => (200, ""),
             Some(Failure::Calling(_, code)) => (*code, "calling_webhook_error"),
@@ -136,7 +136,7 @@ impl Webhook {
         let is_ignored = self.ignores_failure && matches!(failure, Some(Failure::Calling(..)));
         let is_rejected = failure.is_some() && !is_ignored;
         let (code, rejected) = (code.min(600).to_string(), if is_rejected { "true" } else { "false" });
-        let (metrics, meter) = (&registry.metrics, registry.metrics.meter());
+        let (metrics, meter) = (&admission.tables.metrics, admission.tables.metrics.meter());
         let (name, of, phase) = (("name", &*self.name), ("operation", operation), ("type", self.phase()));
         let labels = metrics.bounded([name, of, ("rejected", rejected), phase]);
         meter.histogram(&families::WEBHOOK_DURATION, &labels).observe(took.as_nanos() as u64);

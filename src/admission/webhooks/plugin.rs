@@ -10,20 +10,21 @@ use futures_util::{StreamExt, stream};
 
 use super::{RegisteredWebhook, WebhookOutcome};
 use crate::admission::plugin::Plugin;
-use crate::admission::{DynamicAttributes, DynamicPlugin, Effort, Index, MatchAttributes, Presence, following};
+use crate::admission::{
+    Admission, DynamicAttributes, DynamicPlugin, Effort, Index, MatchAttributes, Presence, following,
+};
 use crate::limits;
-use crate::registry::Registry;
 use crate::request::Notices;
 use crate::status::ApiResult;
 
 /// The plugin of mutating webhooks.
 pub const MUTATING: Plugin = Plugin::new("MutatingAdmissionWebhook", Presence::On).mutating_outside(|attributes| {
-    let registry = attributes.registry;
-    Box::pin(registry.admission.mutating_webhooks.mutate(attributes))
+    let admission = attributes.admission;
+    Box::pin(admission.mutating_webhooks.mutate(attributes))
 });
 /// The plugin of validating webhooks.
 pub const VALIDATING: Plugin = Plugin::new("ValidatingAdmissionWebhook", Presence::On)
-    .validating_outside(|attributes| Box::pin(attributes.registry.admission.validating_webhooks.validate(attributes)));
+    .validating_outside(|attributes| Box::pin(attributes.admission.validating_webhooks.validate(attributes)));
 
 /// The API group of the configurations.
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -45,16 +46,16 @@ pub struct Webhooks {
 
 impl Webhooks {
     /// Follows the table of configurations of mutating or of validating webhooks, for ever.
-    pub async fn follow(&self, registry: &Registry, plugin: DynamicPlugin) {
+    pub async fn follow(&self, admission: &Admission, plugin: DynamicPlugin) {
         let mutating = plugin == DynamicPlugin::MutatingWebhook;
         let resource = if mutating { "mutatingwebhookconfigurations" } else { "validatingwebhookconfigurations" };
-        let Some(served) = registry.resources.of_resource(GROUP, resource) else { return };
+        let Some(served) = admission.tables.resources.of_resource(GROUP, resource) else { return };
         let read = |configuration: &_| Some(RegisteredWebhook::of(mutating, configuration));
-        following::follow(&registry.table(&served), read, |configurations| {
+        following::follow(&admission.tables.table(&served), read, |configurations| {
             let index = RegisteredWebhook::index(configurations);
             let concerns = index.concerns().clone();
             self.ready.store(Arc::new(index));
-            registry.admission.publish(plugin, concerns);
+            admission.publish(plugin, concerns);
         })
         .await;
     }

@@ -6,18 +6,17 @@ use flotilla_proto::value::Value;
 
 use super::*;
 use crate::access::User;
+use crate::admission::Operation;
 use crate::admission::following::Read;
-use crate::admission::{GroupVersionKind, GroupVersionResource, Operation};
-use crate::config::PortRange;
-use crate::registry::Target;
 use crate::scratch::Scratch;
 use crate::served::Served;
+use crate::tables::{GroupVersionKind, GroupVersionResource, Tables, Target};
 
-/// Creates a registry with these webhooks, at which no server listens, for mutation and for validation.
-async fn registry(dir: &Scratch, webhooks: Value) -> Registry {
-    let registry = Registry::new(Store::open(Options::new(dir.join("store"))).await.unwrap(), PortRange::NODE_PORTS);
+/// Creates admission with these webhooks, at which no server listens, for mutation and for validation.
+async fn admission(dir: &Scratch, webhooks: Value) -> Admission {
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let admission = Admission::new(Arc::new(Tables::new(store)));
     let configuration = value!({"metadata": {"name": "c"}, "webhooks": webhooks});
-    let admission = &registry.admission;
     for (plugin, webhooks) in [
         (DynamicPlugin::MutatingWebhook, &admission.mutating_webhooks),
         (DynamicPlugin::ValidatingWebhook, &admission.validating_webhooks),
@@ -27,7 +26,7 @@ async fn registry(dir: &Scratch, webhooks: Value) -> Registry {
         admission.publish(plugin, index.concerns().clone());
         webhooks.ready.store(Arc::new(index));
     }
-    registry
+    admission
 }
 
 fn webhook(rule: Value, besides: &[(&str, Value)]) -> Value {
@@ -44,14 +43,14 @@ fn rule(group: &str, version: &str, resource: &str) -> Value {
 }
 
 fn target(served: &Served) -> Target<'_> {
-    Target { served, namespace: "n", name: "", subresource: "" }
+    Target::resource(served, "n")
 }
 
 #[actix_web::test]
 async fn webhooks_that_match_no_write_are_not_called() {
     let selector = value!({"matchLabels": {"a": "b"}});
     let dir = Scratch::new();
-    let registry = registry(
+    let admission = admission(
         &dir,
         value!([
             (webhook(rule("", "v1", "pods"), &[("objectSelector", selector.clone())])),
@@ -61,11 +60,11 @@ async fn webhooks_that_match_no_write_are_not_called() {
         ]),
     )
     .await;
-    let served = |group: &str, resource: &str| registry.resources.find(group, "v1", resource).unwrap();
+    let served = |group: &str, resource: &str| admission.tables.resources.find(group, "v1", resource).unwrap();
     let wants = |served: &Served, operation: Operation, object: &Value| {
-        let write = MatchAttributes::of(&registry, target(served), operation, Some(object), None);
-        let wants = registry.admission.may_change(&write);
-        assert_eq!(registry.admission.may_refuse(&write), wants);
+        let write = MatchAttributes::of(&admission.tables, target(served), operation, Some(object), None);
+        let wants = admission.may_change(&write);
+        assert_eq!(admission.may_refuse(&write), wants);
         wants
     };
     let (plain, labelled) = (value!({"metadata": {}}), value!({"metadata": {"labels": {"a": "b"}}}));
@@ -78,16 +77,16 @@ async fn webhooks_that_match_no_write_are_not_called() {
     assert!(!wants(&served("", "configmaps"), Operation::Create, &plain));
     // If matching fails, the webhook counts as matching, so that the client gets the error.
     assert!(wants(&served("", "secrets"), Operation::Create, &plain));
-    registry.store.shutdown().await;
+    admission.tables.store.clone().shutdown().await;
 }
 
 #[actix_web::test]
 async fn a_failure_is_ignored_only_while_the_request_has_time() {
     let dir = Scratch::new();
-    let registry = registry(&dir, value!([(webhook(rule("", "v1", "pods"), &[]))])).await;
-    let served = registry.resources.find("", "v1", "pods").unwrap();
+    let admission = admission(&dir, value!([(webhook(rule("", "v1", "pods"), &[]))])).await;
+    let served = admission.tables.resources.find("", "v1", "pods").unwrap();
     let attributes = |ends: Option<Instant>| DynamicAttributes {
-        registry: &registry,
+        admission: &admission,
         served: &served,
         kind: GroupVersionKind::of(&served, ""),
         resource: GroupVersionResource::of(&served),
@@ -107,17 +106,17 @@ async fn a_failure_is_ignored_only_while_the_request_has_time() {
         variables: Default::default(),
     };
     let mut unbounded = attributes(None);
-    registry.admission.mutating_webhooks.mutate(&mut unbounded).await.unwrap();
-    registry.admission.validating_webhooks.validate(&unbounded).await.unwrap();
+    admission.mutating_webhooks.mutate(&mut unbounded).await.unwrap();
+    admission.validating_webhooks.validate(&unbounded).await.unwrap();
     assert_eq!(unbounded.notices.lock().annotations.len(), 3, "both are told to be ignored");
     let mut over = attributes(Some(Instant::now()));
-    let mutated = registry.admission.mutating_webhooks.mutate(&mut over).await.unwrap_err();
-    let validated = registry.admission.validating_webhooks.validate(&over).await.unwrap_err();
+    let mutated = admission.mutating_webhooks.mutate(&mut over).await.unwrap_err();
+    let validated = admission.validating_webhooks.validate(&over).await.unwrap_err();
     for error in [mutated, validated] {
         assert_eq!((error.code, error.reason), (504, "Timeout"), "{}", error.message);
         assert_eq!(error.message, "Timeout: request did not complete within requested timeout");
     }
-    registry.store.shutdown().await;
+    admission.tables.store.clone().shutdown().await;
 }
 
 /// Prints the cost of a write that no webhook matches; run it on request, in an optimized build.
@@ -127,15 +126,16 @@ async fn a_write_that_no_webhook_matches_costs_little() {
     let dir = Scratch::new();
     let selector = value!({"matchLabels": {"a": "b"}});
     let named = webhook(rule("", "v1", "pods"), &[("objectSelector", selector)]);
-    let registry = registry(&dir, value!([named, (webhook(rule("apps", "v1", "*"), &[]))])).await;
-    let served = registry.resources.find("", "v1", "pods").unwrap();
+    let admission = admission(&dir, value!([named, (webhook(rule("apps", "v1", "*"), &[]))])).await;
+    let served = admission.tables.resources.find("", "v1", "pods").unwrap();
     let object = value!({"metadata": {"name": "p", "labels": {"x": "y"}}});
     const TIMES: u32 = 1_000_000;
     let began = Instant::now();
     for _ in 0..TIMES {
-        let write = MatchAttributes::of(&registry, target(&served), Operation::Create, Some(black_box(&object)), None);
-        assert!(!registry.admission.may_change(&write) && !registry.admission.may_refuse(&write));
+        let write =
+            MatchAttributes::of(&admission.tables, target(&served), Operation::Create, Some(black_box(&object)), None);
+        assert!(!admission.may_change(&write) && !admission.may_refuse(&write));
     }
     println!("{:?} a write", began.elapsed() / TIMES);
-    registry.store.shutdown().await;
+    admission.tables.store.clone().shutdown().await;
 }

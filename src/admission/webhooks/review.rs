@@ -4,7 +4,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
 use crate::access::User;
-use crate::admission::{GroupVersionKind, GroupVersionResource};
+use crate::tables::{GroupVersionKind, GroupVersionResource};
 
 /// A write in the version that a webhook asks for.
 #[derive(Debug, Clone)]

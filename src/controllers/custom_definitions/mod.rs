@@ -14,10 +14,11 @@ use super::agent::Agent;
 use super::queue::{Queue, Requeue};
 use crate::follow::follow;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, now, stored_part};
+use crate::registry::now;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_part};
 use crate::unreadable::skip_unreadable;
 
 /// The part of a definition that its status depends on. The rest, mostly schemas, is by far larger and is not decoded.
@@ -47,7 +48,7 @@ enum Task {
 /// Brings the status of every definition up to date, now and whenever one of them changes.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource("apiextensions.k8s.io", "customresourcedefinitions")?;
-    let table = agent.registry.table(&definitions);
+    let table = agent.registry.tables.table(&definitions);
     let queue = Queue::new(measured);
     let controller = DefinitionController { agent, definitions, queue };
     tokio::join!(
@@ -74,7 +75,7 @@ fn group(name: &str) -> &str {
 
 impl DefinitionController {
     async fn renew(&self, name: String) -> ApiResult<Requeue> {
-        let target = Target { served: &self.definitions, namespace: "", name: &name, subresource: "status" };
+        let target = Target::object(&self.definitions, "", &name).with_subresource("status");
         let Some(mut definition) = self.agent.get_part(target, DECIDING)? else { return Ok(Requeue::Never) };
         let taken = if status::has_its_names(&definition) { None } else { Some(self.taken(&name)?) };
         let (before, now) = (definition.clone(), now().to_string());
@@ -117,7 +118,7 @@ impl DefinitionController {
     /// Returns all definitions of the same group, this one included.
     fn siblings(&self, name: &str) -> ApiResult<Vec<Arc<Object>>> {
         let mut found = Vec::new();
-        for objects in scan(&self.agent.registry.table(&self.definitions).snapshot(), Selection::default()) {
+        for objects in scan(&self.agent.registry.tables.table(&self.definitions).snapshot(), Selection::default()) {
             found.extend(objects.map_err(ApiError::internal)?);
         }
         found.retain(|definition| group(definition.key().name()) == group(name));

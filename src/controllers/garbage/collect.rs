@@ -9,9 +9,11 @@ use super::graph::{Item, waits};
 use super::{Collector, is_deleting, metadata};
 use crate::controllers::queue::Requeue;
 use crate::limits;
-use crate::registry::{DeleteOptions, FOREGROUND, ORPHAN, Propagation, Target};
+use crate::registry::{FOREGROUND, ORPHAN};
+use crate::request::{DeleteOptions, Propagation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 
 /// The state of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,7 @@ struct Owners {
 
 fn target<'a>(served: &'a Served, item: &'a Item) -> Target<'a> {
     let namespace = item.key.namespace().unwrap_or("");
-    Target { served, namespace, name: item.key.name(), subresource: "" }
+    Target::object(served, namespace, item.key.name())
 }
 
 impl Collector {
@@ -46,7 +48,7 @@ impl Collector {
     pub(super) async fn attempt(&self, item: Item) -> ApiResult<Requeue> {
         let served = self.served(item.table);
         let target = target(&served, &item);
-        let Some(object) = self.agent.registry.current(target.served, target.namespace, target.name) else {
+        let Some(object) = self.agent.registry.tables.current(target.served, target.namespace, target.name) else {
             return Ok(Requeue::Never);
         };
         let metadata = metadata(&object)?;
@@ -112,7 +114,7 @@ impl Collector {
         let circular = dependents.iter().any(|dependent| {
             let served = self.served(dependent.table);
             let of = self::target(&served, dependent);
-            let current = self.agent.registry.current(of.served, of.namespace, of.name);
+            let current = self.agent.registry.tables.current(of.served, of.namespace, of.name);
             current.and_then(|object| metadata(&object).ok()).is_some_and(|metadata| waits_for_dependents(&metadata))
         });
         if !circular {
@@ -151,8 +153,8 @@ impl Collector {
         let (group, version) = api_version::split(api_version);
         let registry = &self.agent.registry;
         let kind = reference.str_at(&["kind"]);
-        let stored = match registry.resources.of_kind(group, kind) {
-            Some(stored) if registry.resources.find(group, version, &stored.resource.name).is_none() => None,
+        let stored = match registry.tables.resources.of_kind(group, kind) {
+            Some(stored) if registry.tables.resources.find(group, version, &stored.resource.name).is_none() => None,
             Some(stored) => Some(stored),
             None => self.defined_before(group, kind),
         };
@@ -161,11 +163,11 @@ impl Collector {
             return Ok(Standing::Unknown);
         }
         let namespace = if stored.resource.namespaced { target.namespace } else { "" };
-        let owner = Target { served: &stored, namespace, name: reference.str_at(&["name"]), subresource: "" };
+        let owner = Target::object(&stored, namespace, reference.str_at(&["name"]));
         match self.seen(owner, reference.str_at(&["uid"]))? {
             // Another replica may have stored the owner, and this one has not seen it yet.
             Standing::Absent => {
-                registry.catch_up_with(owner.served, owner.namespace, owner.name).await?;
+                registry.tables.catch_up_with(owner.served, owner.namespace, owner.name).await?;
                 self.seen(owner, reference.str_at(&["uid"]))
             }
             seen => Ok(seen),
@@ -174,7 +176,7 @@ impl Collector {
 
     /// Returns the state of an owner as this replica sees it.
     fn seen(&self, owner: Target<'_>, uid: &str) -> ApiResult<Standing> {
-        let Some(object) = self.agent.registry.current(owner.served, owner.namespace, owner.name) else {
+        let Some(object) = self.agent.registry.tables.current(owner.served, owner.namespace, owner.name) else {
             return Ok(Standing::Absent);
         };
         let metadata = metadata(&object)?;
@@ -202,7 +204,7 @@ impl Collector {
     /// Removes the `orphan` finalizer of an object, after removing the object from the owners of its dependents.
     async fn orphan(&self, item: &Item, target: Target<'_>) -> ApiResult<Requeue> {
         // A dependent that this replica has not seen yet would keep the owner, and be collected later.
-        self.agent.registry.catch_up().await?;
+        self.agent.registry.tables.catch_up().await?;
         tokio::time::sleep(limits::GARBAGE_SETTLE).await;
         let dependents: Vec<Item> = self.graph.borrow().dependents(&item.uid).collect();
         let uids = [item.uid.to_string()];

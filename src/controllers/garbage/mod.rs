@@ -47,7 +47,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
         unseen: Cell::default(),
         complete: Notify::new(),
     };
-    let mut defined = collector.agent.registry.resources.changes();
+    let mut defined = collector.agent.registry.tables.resources.changes();
     let mut followers: FuturesUnordered<_> = collector.adopt().map(|table| collector.follow(table)).collect();
     let following = async {
         loop {
@@ -77,7 +77,7 @@ impl Collector {
     fn adopt(&self) -> Range<usize> {
         let mut tables = self.tables.borrow_mut();
         let from = tables.len();
-        for served in self.agent.registry.resources.stored() {
+        for served in self.agent.registry.tables.resources.stored() {
             if is_followed(&served) && !tables.iter().any(|known| known.table == served.table) {
                 tables.push(served);
             }
@@ -94,12 +94,12 @@ impl Collector {
     /// Returns the resource of a table, as it is served. If it is no longer served, returns it as it was.
     fn served(&self, table: usize) -> Arc<Served> {
         let known = self.tables.borrow()[table].clone();
-        self.agent.registry.resources.of_resource(known.group(), &known.resource.name).unwrap_or(known)
+        self.agent.registry.tables.resources.of_resource(known.group(), &known.resource.name).unwrap_or(known)
     }
 
     async fn follow(&self, table: usize) {
         let mut listed = false;
-        let followed = self.agent.registry.table(&self.served(table));
+        let followed = self.agent.registry.tables.table(&self.served(table));
         follow(&followed, Interest::default(), |seen| match seen {
             Seen::Begin => self.graph.borrow_mut().forget_table(table),
             Seen::ListEnd(_) if listed => self.review(),

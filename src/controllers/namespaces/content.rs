@@ -10,10 +10,11 @@ use super::conditions::Findings;
 use crate::controllers::agent::Agent;
 use crate::controllers::metadata::{is_deleting, metadata, uid};
 use crate::limits;
-use crate::registry::{DeleteOptions, Propagation, Target};
+use crate::request::{DeleteOptions, Propagation};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 use crate::unreadable::skip_unreadable;
 
 /// The result of one attempt to empty a namespace.
@@ -40,7 +41,7 @@ pub async fn empty(
     still_wanted: impl Fn() -> ApiResult<bool>,
 ) -> ApiResult<Option<Emptied>> {
     let mut emptied = Emptied::default();
-    let resources = agent.registry.resources.stored();
+    let resources = agent.registry.tables.resources.stored();
     let mut groups = BTreeSet::new();
     let deletable = |served: &&Arc<Served>| {
         served.resource.namespaced && served.has_verb("list") && served.has_verb("deletecollection")
@@ -49,10 +50,10 @@ pub async fn empty(
     let (pods, others): (Vec<_>, Vec<_>) = resources.iter().filter(deletable).partition(|served| is_pods(served));
     for served in pods.iter().chain(&others) {
         // This replica must see every acknowledged write; one read point serves all tables of a group.
-        let table = agent.registry.table(served);
+        let table = agent.registry.tables.table(served);
         let of: Vec<String> = table.groups().collect();
         if of.len() > 1 || groups.insert(of) {
-            agent.registry.barrier(&table).await?;
+            agent.registry.tables.barrier(&table).await?;
         }
     }
     if !still_wanted()? {
@@ -82,11 +83,11 @@ async fn empty_table(
     still_wanted: &impl Fn() -> ApiResult<bool>,
     into: &mut Emptied,
 ) -> ApiResult<bool> {
-    let table = agent.registry.table(served);
+    let table = agent.registry.tables.table(served);
     let Some(objects) = objects_of(&table, namespace).await? else { return Ok(true) };
     // A namespace of the same name that is created after this check had no objects when the list was made.
     let namespaces = agent.resource("", "namespaces")?;
-    agent.registry.catch_up_with(&namespaces, "", namespace).await?;
+    agent.registry.tables.catch_up_with(&namespaces, "", namespace).await?;
     if !still_wanted()? {
         return Ok(false);
     }
@@ -131,7 +132,7 @@ async fn delete_all(agent: &Agent, served: &Served, namespace: &str, objects: Ve
         .map(|(key, uid)| async move {
             let propagation = Some(Propagation::Background);
             let options = DeleteOptions { propagation, uid, ..DeleteOptions::default() };
-            agent.delete(Target { served, namespace, name: key.name(), subresource: "" }, &options).await
+            agent.delete(Target::object(served, namespace, key.name()), &options).await
         })
         .buffer_unordered(limits::NAMESPACE_DELETIONS);
     while let Some(deleted) = deletions.next().await {

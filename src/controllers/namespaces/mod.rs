@@ -20,9 +20,10 @@ use super::queue::{Queue, Requeue};
 use crate::follow::{Seen, follow};
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::{Target, now};
+use crate::registry::now;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::Target;
 use crate::tasks::{self, Task};
 
 /// The finalizer in the spec of a namespace that keeps it until its content is deleted.
@@ -42,13 +43,13 @@ struct NamespaceController {
 /// Returns whether a namespace exists and is not being deleted.
 pub fn is_active(agent: &Agent, name: &str) -> ApiResult<bool> {
     let namespaces = agent.resource("", "namespaces")?;
-    Ok(agent.registry.current(&namespaces, "", name).is_some_and(|namespace| !is_deleting(&namespace)))
+    Ok(agent.registry.tables.current(&namespaces, "", name).is_some_and(|namespace| !is_deleting(&namespace)))
 }
 
 /// Empties and removes namespaces that are deleted.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let namespaces = agent.resource("", "namespaces")?;
-    let table = agent.registry.table(&namespaces);
+    let table = agent.registry.tables.table(&namespaces);
     let queue = Queue::new(measured);
     let controller = NamespaceController {
         agent,
@@ -79,7 +80,7 @@ pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
 impl NamespaceController {
     async fn attempt(&self, name: String) -> ApiResult<Requeue> {
         drop(self.watchers.borrow_mut().remove(&name));
-        let target = Target { served: &self.namespaces, namespace: "", name: &name, subresource: "" };
+        let target = Target::object(&self.namespaces, "", &name);
         let Some(namespace) = self.agent.get(target)? else {
             // The namespace is removed: delete objects that were admitted before its deletion and stored after its last
             // check.
@@ -121,7 +122,7 @@ impl NamespaceController {
         if !conditions::tells(namespace, &emptied.findings) {
             let now = now().to_string();
             let tell = |namespace: &mut Value| conditions::write(namespace, &emptied.findings, &now);
-            self.agent.edit(Target { subresource: "status", ..target }, uid, tell).await?;
+            self.agent.edit(target.with_subresource("status"), uid, tell).await?;
         }
         if !emptied.is_complete() {
             return Ok(());
@@ -131,7 +132,7 @@ impl NamespaceController {
             let kept: Vec<Value> = kept.filter(|finalizer| finalizer.as_str() != Some(FINALIZER)).cloned().collect();
             namespace.set_at(&["spec", "finalizers"], kept);
         };
-        self.agent.edit(Target { subresource: "finalize", ..target }, uid, finalize).await
+        self.agent.edit(target.with_subresource("finalize"), uid, finalize).await
     }
 
     /// Puts the namespace into the queue again as soon as any of the remaining content changes.

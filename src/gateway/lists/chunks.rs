@@ -113,7 +113,7 @@ impl Chunks {
     fn append(&mut self, object: &Arc<Object>) -> ApiResult<()> {
         self.writer.item(object, &mut self.ready).map_err(|error| {
             let Common { registry, served, .. } = self.writer.common();
-            registry.list_failed(served, object, error, |others| self.objects.read(others))
+            registry.tables.list_failed(served, object, error, |others| self.objects.read(others))
         })
     }
 }
@@ -130,9 +130,10 @@ mod tests {
     use super::*;
     use crate::access::User;
     use crate::config::PortRange;
-    use crate::registry::{Incoming, Listing, Registry, Target, WriteOptions};
-    use crate::request::Caller;
+    use crate::registry::{Incoming, Listing, Registry};
+    use crate::request::{Caller, WriteOptions};
     use crate::scratch::Scratch;
+    use crate::tables::{Tables, Target};
 
     /// Writes the names of objects, and notes which thread did that.
     struct Names {
@@ -166,8 +167,8 @@ mod tests {
     }
 
     async fn write(registry: &Registry, name: &str, annotation: String) {
-        let served = registry.resources.find("", "v1", "namespaces").unwrap();
-        let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+        let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
+        let target = Target::resource(&served, "");
         let metadata = value!({"name": name, "annotations": {"text": annotation}});
         let value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
         let incoming = Incoming { value, ..Incoming::default() };
@@ -179,11 +180,11 @@ mod tests {
     async fn only_large_items_that_are_not_copied_are_written_by_another_thread() {
         let dir = Scratch::new();
         let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-        let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+        let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
         write(&registry, "a", String::new()).await;
         write(&registry, "b", "x".repeat(limits::LARGE_REQUEST_BYTES)).await;
         write(&registry, "c", String::new()).await;
-        let served = registry.resources.find("", "v1", "namespaces").unwrap();
+        let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
         let large_requests = Arc::new(LargeRequestThreads::start(1));
         for copies in [false, true] {
             let page = registry.list(&served, "", &Listing::default()).await.unwrap();

@@ -14,6 +14,7 @@ use crate::representation::{self, Show};
 use crate::request::{Form, Media, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables;
 use crate::unsent::Pieces;
 
 /// Writes a list piece by piece.
@@ -145,7 +146,7 @@ impl ItemWriter for Objects {
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
         self.common.comma(out.text());
         if self.common.served.shows_as_stored(object) {
-            let text = registry::stored_text(object)?;
+            let text = tables::stored_text(object)?;
             if self.common.served.custom.is_some() {
                 out.share_part(object.bytes(), text);
             } else {
@@ -154,7 +155,7 @@ impl ItemWriter for Objects {
             }
             return Ok(());
         }
-        let mut shown = self.common.registry.shown(&self.common.served, object)?;
+        let mut shown = self.common.registry.tables.shown(&self.common.served, object)?;
         if self.common.served.custom.is_none() {
             shown.remove_at(&["kind"]);
             shown.remove_at(&["apiVersion"]);
@@ -194,7 +195,7 @@ impl ItemWriter for Partials {
         out.extend_from_slice(b"{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/");
         out.extend_from_slice(self.version.as_bytes());
         out.extend_from_slice(b"\",\"metadata\":");
-        registry::show_metadata(&self.common.served, object, out)?;
+        tables::show_metadata(&self.common.served, object, out)?;
         out.push(b'}');
         Ok(())
     }
@@ -233,13 +234,13 @@ impl ItemWriter for Rows {
     fn item(&mut self, object: &Object, out: &mut Pieces) -> ApiResult<()> {
         let (served, out) = (&self.common.served, out.text());
         if !served.is_stored_version() {
-            let value = self.common.registry.shown(served, object)?;
-            let stored = registry::stored_part(object, self.table.reads())?;
+            let value = self.common.registry.tables.shown(served, object)?;
+            let stored = tables::stored_part(object, self.table.reads())?;
             self.table.row(&value, printing::Encoded { stored: Some(&stored), ..Default::default() }, out);
             return Ok(());
         }
-        let value = registry::stored_part(object, self.table.reads())?;
-        let (metadata, text) = (object.metadata(), registry::stored_text(object)?);
+        let value = tables::stored_part(object, self.table.reads())?;
+        let (metadata, text) = (object.metadata(), tables::stored_text(object)?);
         let encoded = printing::Encoded { metadata: Some(metadata), object: Some(text), stored: None };
         self.table.row(&value, encoded, out);
         Ok(())

@@ -50,7 +50,7 @@ pub(super) async fn respond(
     let (registry, representation) = (&gateway.registry, show.representation);
     refuse_single(served, representation)?;
     if !matches!(representation.form, Form::Metadata { .. }) {
-        registry.refuse_unreadable(served, |object| page.may_have(object))?;
+        registry.tables.refuse_unreadable(served, |object| page.may_have(object))?;
     }
     if let Form::Table { .. } = representation.form
         && (static_columns(served).is_none() || representation::rows(served).order().is_some())

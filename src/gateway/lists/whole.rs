@@ -14,11 +14,12 @@ use crate::answer::{self, Encoded, Packed};
 use crate::gateway::server::Gateway;
 use crate::limits;
 use crate::printing;
-use crate::registry::{self, Page, Registry};
+use crate::registry::{Page, Registry};
 use crate::representation::{self, Show};
 use crate::request::{Form, Representation};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables;
 use crate::unsent::{self, Pieces};
 
 /// Answers with a page that is made as a whole.
@@ -79,8 +80,8 @@ impl Whole {
         for (at, object) in objects.iter().enumerate() {
             // Custom resources are printed as they are shown: stored objects lack the defaults of fields that were
             // added to the schema since.
-            let stored = || served.custom.is_none().then(|| registry::stored_value(object)).transpose();
-            match self.registry.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
+            let stored = || served.custom.is_none().then(|| tables::stored_value(object)).transpose();
+            match self.registry.tables.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
                 Ok(item) => items.push(item),
                 Err(error) => return Err(self.failed(objects, at, error)),
             }
@@ -114,7 +115,7 @@ impl Whole {
     /// Returns the error of a list with an object that cannot be shown.
     fn failed(&self, objects: &[Arc<Object>], at: usize, error: ApiError) -> ApiError {
         let mut rest = objects[at + 1..].to_vec();
-        self.registry.list_failed(&self.served, &objects[at], error, |others| {
+        self.registry.tables.list_failed(&self.served, &objects[at], error, |others| {
             others.append(&mut rest);
             Ok(false)
         })

@@ -10,12 +10,13 @@ use rand::Rng;
 
 use super::Owner;
 use crate::limits;
-use crate::registry::{Incoming, Registry, Target, WriteOptions, stored_value};
-use crate::request::Caller;
+use crate::registry::{Incoming, Registry};
+use crate::request::{Caller, WriteOptions};
 use crate::rules::addresses::{self, Block};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 use crate::unreadable::skip_unreadable;
 
 /// Label that names the manager of an address.
@@ -37,7 +38,7 @@ pub(super) struct Ranges {
 
 impl Registry {
     fn networking(&self, name: &str) -> ApiResult<Arc<Served>> {
-        let served = self.resources.of_resource("networking.k8s.io", name);
+        let served = self.tables.resources.of_resource("networking.k8s.io", name);
         served.ok_or_else(|| ApiError::internal(format!("{name} are not served")))
     }
 
@@ -50,7 +51,7 @@ impl Registry {
         let served = self.networking("servicecidrs")?;
         let mut objects = Vec::new();
         let selection = Selection { scope: Scope::All, ..Selection::default() };
-        for chunk in scan(&self.table(&served).snapshot(), selection) {
+        for chunk in scan(&self.tables.table(&served).snapshot(), selection) {
             let chunk =
                 chunk.map_err(|error| ApiError::internal(format!("cannot read the service ranges: {error:?}")))?;
             objects.extend(chunk);
@@ -81,7 +82,7 @@ impl Registry {
 
     /// Returns the `IPAddress` of an address. Returns `None` if the address is free.
     pub(super) fn address_object(&self, served: &Served, address: IpAddr) -> Option<Arc<Object>> {
-        self.current(served, "", &addresses::canonical(address))
+        self.tables.current(served, "", &addresses::canonical(address))
     }
 
     /// Claims addresses for an owner. Returns false, with none of them claimed, if another writer was faster.
@@ -108,7 +109,7 @@ impl Registry {
             "metadata": {"name": (name.clone()), "labels": {(FAMILY): family, (MANAGED_BY): ALLOCATOR}},
             "spec": {"parentRef": {"resource": "services", "namespace": (owner.namespace), "name": (owner.name)}},
         });
-        let target = Target { served, namespace: "", name: "", subresource: "" };
+        let target = Target::resource(served, "");
         let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
         let incoming = Incoming { value: object, ..Incoming::default() };
         self.create(target, incoming, &options, &mut Caller::server(MANAGER)).await.map(drop)
@@ -128,7 +129,7 @@ impl Registry {
                 expectation: Expectation::Revision(object.revision()),
                 mutation: Mutation::Delete,
             };
-            if let Err(error) = self.write(write).await {
+            if let Err(error) = self.tables.write(write).await {
                 tracing::warn!(%address, error = %error.message, "cannot free a cluster IP until the next repair");
             }
         }

@@ -23,8 +23,9 @@ use super::claims::{self, Claim, ClaimId, KEY, ObservedClaims, TABLE};
 use super::taker::{Taken, Taker};
 use super::{Decide, Owner};
 use crate::limits;
-use crate::registry::{Registry, write_failed};
+use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::write_failed;
 use crate::tasks;
 
 /// The claims that this process knows.
@@ -105,7 +106,7 @@ impl Registry {
                 ClaimOutcome::Conflict => left -= 1,
                 // Soon the other write either has the port or has failed, so this waits for the claims to change.
                 ClaimOutcome::ClaimedByOther(refusal, since) => {
-                    if !changed(&self.store, since, deadline).await {
+                    if !changed(&self.tables.store, since, deadline).await {
                         return Err(refusal);
                     }
                 }
@@ -118,16 +119,16 @@ impl Registry {
     async fn try_claim(&self, owner: Owner<'_>, object: &mut Value, decide: &Decide<'_>) -> ApiResult<ClaimOutcome> {
         let claiming = &self.node_ports.claiming;
         let _turn = claiming.turn.lock().await;
-        let read = current(&self.store);
+        let read = current(&self.tables.store);
         let revision = read.as_ref().map(|object| object.revision());
         let mut claims = claiming.in_force(read.as_deref())?;
         let services = self.services()?;
-        self.catch_up_with(&services, owner.namespace, owner.name).await?;
-        let table = self.table(&services);
+        self.tables.catch_up_with(&services, owner.namespace, owner.name).await?;
+        let table = self.tables.table(&services);
         if table.groups().nth(1).is_some() {
-            self.barrier(&table).await?;
+            self.tables.barrier(&table).await?;
         }
-        if current(&self.store).map(|object| object.revision()) != revision {
+        if current(&self.tables.store).map(|object| object.revision()) != revision {
             return Ok(ClaimOutcome::Conflict);
         }
         let ports = claims.iter().flat_map(|claim| claim.ports.iter().copied()).collect();
@@ -142,12 +143,12 @@ impl Registry {
             id: rand::rng().random(),
             before: running(),
             writing: AtomicBool::new(false),
-            store: self.store.clone(),
+            store: self.tables.store.clone(),
             claiming: Arc::clone(claiming),
         };
         let service = format!("{}/{}", owner.namespace, owner.name);
         claims.push(Claim { id: claimed.id, service, ports: taken.port_numbers() });
-        match put(&self.store, revision, &claims).await {
+        match put(&self.tables.store, revision, &claims).await {
             Ok(true) => {
                 taken.claimed = Some(claimed);
                 Ok(ClaimOutcome::Claimed(taken))

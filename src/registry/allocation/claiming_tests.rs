@@ -4,6 +4,7 @@ use super::*;
 use crate::config::PortRange;
 use crate::kinds::core::service::allocation::{Allocations, Held};
 use crate::scratch::Scratch;
+use crate::tables::Tables;
 
 const RANGE: PortRange = PortRange { first: 30_000, last: 30_001 };
 const OWNER: Owner<'static> = Owner { namespace: "default", name: "web" };
@@ -43,7 +44,7 @@ async fn claim_elsewhere(store: &Store, id: ClaimId, ports: &[u16]) {
 async fn ports_are_claimed_until_their_write_has_ended() {
     let dir = Scratch::new();
     let store = open(&dir).await;
-    let registry = Registry::new(store.clone(), RANGE);
+    let registry = Registry::new(Tables::new(store.clone()), RANGE);
     let (one, other) = (claim(&registry, Some(30_001)).await.unwrap(), claim(&registry, None).await.unwrap());
     assert_eq!((one.port_numbers(), other.port_numbers()), (vec![30_001], vec![30_000]));
     assert_eq!(all(&store).iter().map(|claim| claim.ports[0]).collect::<Vec<_>>(), [30_001, 30_000]);
@@ -58,7 +59,7 @@ async fn ports_are_claimed_until_their_write_has_ended() {
 async fn of_two_members_one_gets_a_port_and_the_other_waits_for_what_becomes_of_it() {
     let dir = Scratch::new();
     let store = open(&dir).await;
-    let [one, other] = [(); 2].map(|()| Registry::new(store.clone(), RANGE));
+    let [one, other] = [(); 2].map(|()| Registry::new(Tables::new(store.clone()), RANGE));
     for _ in 0..20 {
         let (mut first, mut second) = (Box::pin(claim(&one, Some(30_000))), Box::pin(claim(&other, Some(30_000))));
         let (taken, last) = tokio::select! {
@@ -80,7 +81,7 @@ async fn of_two_members_one_gets_a_port_and_the_other_waits_for_what_becomes_of_
 async fn ports_claimed_by_others_are_not_given() {
     let dir = Scratch::new();
     let store = open(&dir).await;
-    let registry = Registry::new(store.clone(), RANGE);
+    let registry = Registry::new(Tables::new(store.clone()), RANGE);
     claim_elsewhere(&store, 7, &[30_001]).await;
     let refused = claim(&registry, Some(30_001)).await.unwrap_err();
     assert_eq!(refused.message, "provided port is already allocated");
@@ -100,7 +101,7 @@ async fn ports_claimed_by_others_are_not_given() {
 async fn a_claim_that_another_write_overtook_is_decided_again() {
     let dir = Scratch::new();
     let store = open(&dir).await;
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
     let (others, stop) = (store.clone(), std::rc::Rc::new(std::cell::Cell::new(false)));
     let stopped = stop.clone();
     let outrunning = actix_web::rt::spawn(async move {

@@ -127,7 +127,7 @@ impl Registry {
         let mut taker = Taker::new(self, options.dry_run)?;
         let released = decide(object, &mut taker)?;
         let taken = taker.taken(released);
-        if options.dry_run || taken.ports.is_empty() || !self.store.may_have_others() {
+        if options.dry_run || taken.ports.is_empty() || !self.tables.store.may_have_others() {
             return Ok(taken);
         }
         drop(taken); // decide again: other members' claims count, too

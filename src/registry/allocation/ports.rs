@@ -11,9 +11,9 @@ use super::claiming::Claiming;
 use crate::config::PortRange;
 use crate::kinds::core::service::allocation::{self as service_allocation, Refusal};
 use crate::limits;
-use crate::registry::stored_value;
 use crate::scan::scan;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_value;
 use crate::unreadable::skip_unreadable;
 
 /// The range of node ports, and which of them are taken. The index is derived from the table, so it is correct after a

@@ -10,10 +10,11 @@ use super::Owner;
 use super::addresses::{ALLOCATOR, MANAGED_BY, belongs};
 use crate::kinds::core::service::allocation as service_allocation;
 use crate::limits;
-use crate::registry::{Registry, stored_value};
+use crate::registry::Registry;
 use crate::rules::addresses;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_value;
 use crate::unreadable::skip_unreadable;
 
 impl Registry {
@@ -27,7 +28,7 @@ impl Registry {
         let claims = self.ip_addresses()?;
         self.free_orphans(&claims, &services).await?;
         let mut after = None;
-        let table = self.table(&services);
+        let table = self.tables.table(&services);
         loop {
             let mut objects = Vec::new();
             let end = chunk(&table, &mut after, &mut objects)?;
@@ -41,7 +42,7 @@ impl Registry {
     }
 
     async fn free_orphans(&self, claims: &Arc<Served>, services: &Served) -> ApiResult<()> {
-        let table = self.table(claims);
+        let table = self.tables.table(claims);
         let mut after = None;
         loop {
             let mut objects = Vec::new();
@@ -73,7 +74,7 @@ impl Registry {
     pub async fn free_if_orphaned(&self, address: &str, revision: Revision) -> ApiResult<()> {
         let services = self.services()?;
         for is_current in [false, true] {
-            let claim = self.current(&*self.ip_addresses()?, "", address);
+            let claim = self.tables.current(&*self.ip_addresses()?, "", address);
             let Some(claim) = claim.filter(|claim| claim.revision() == revision) else { return Ok(()) };
             let value = stored_value(&claim)?;
             match claimed(&claim, &value) {
@@ -83,7 +84,7 @@ impl Registry {
             if is_current {
                 return self.free_orphan(&services, &claim).await;
             }
-            self.catch_up().await?; // a service that this replica does not know yet may have it
+            self.tables.catch_up().await?; // a service that this replica does not know yet may have it
         }
         Ok(())
     }
@@ -95,26 +96,26 @@ impl Registry {
     /// When objects cannot be read or written, or this replica cannot catch up.
     pub async fn claim_unclaimed(&self, namespace: &str, name: &str) -> ApiResult<()> {
         let (services, claims) = (self.services()?, self.ip_addresses()?);
-        let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
+        let Some(service) = self.tables.current(&services, namespace, name) else { return Ok(()) };
         let owner = Owner { namespace, name };
         let is_its_own =
             |address: &IpAddr| self.address_object(&claims, *address).is_some_and(|claim| is_of(&claim, owner));
         if held(&service)?.iter().all(is_its_own) {
             return Ok(());
         }
-        self.catch_up().await?;
-        let Some(service) = self.current(&services, namespace, name) else { return Ok(()) };
+        self.tables.catch_up().await?;
+        let Some(service) = self.tables.current(&services, namespace, name) else { return Ok(()) };
         self.claim_of(&claims, &service).await
     }
 
     pub(super) fn services(&self) -> ApiResult<Arc<Served>> {
-        self.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))
+        self.tables.resources.of_resource("", "services").ok_or_else(|| ApiError::internal("no services"))
     }
 
     /// Returns whether a service has an address. Returns true for a service that cannot be decoded, since it may have
     /// it.
     fn has(&self, services: &Served, owner: Owner<'_>, address: IpAddr) -> ApiResult<bool> {
-        let Some(service) = self.current(services, owner.namespace, owner.name) else { return Ok(false) };
+        let Some(service) = self.tables.current(services, owner.namespace, owner.name) else { return Ok(false) };
         Ok(skip_unreadable(held(&service)).is_none_or(|addresses| addresses.contains(&address)))
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Taken {
 
 impl<'a> Taker<'a> {
     pub fn new(registry: &'a Registry, dry_run: bool) -> ApiResult<Self> {
-        registry.node_ports.follow(&registry.table(&*registry.services()?))?;
+        registry.node_ports.follow(&registry.tables.table(&*registry.services()?))?;
         let (served, ranges) = (registry.ip_addresses()?, registry.service_ranges()?);
         let (addresses, ports) = (Vec::new(), Vec::new());
         let (outside_ports, claimed) = (HashSet::new(), HashSet::new());
@@ -89,7 +89,7 @@ impl Allocations for Taker<'_> {
             Some(address) => address,
             None => {
                 // One more probe than taken addresses: at least one of them must be free.
-                let probes = self.registry.table(&self.served).len() + 1 + self.addresses.len() as u64;
+                let probes = self.registry.tables.table(&self.served).len() + 1 + self.addresses.len() as u64;
                 self.ranges.any(family, probes, |address| !self.is_taken(address)).ok_or(Refusal::Full)?
             }
         };

@@ -6,9 +6,10 @@ use super::{Acted, Call, Pending, core};
 use crate::field::Errors;
 use crate::kinds::admission;
 use crate::kinds::core::pod::binding;
-use crate::registry::{now, stored_value};
+use crate::registry::now;
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_value;
 
 /// Serves POST to `bindings`, where the document names the pod.
 pub(super) fn bind_by_name(call: Call<'_>) -> Pending<'_, Acted> {
@@ -32,7 +33,7 @@ pub(super) fn bind(mut call: Call<'_>) -> Pending<'_, Acted> {
 
 fn copy_topology(call: &mut Call<'_>) -> ApiResult<()> {
     let node = call.body.str_at(&["target", "name"]);
-    let Some(node) = call.registry.current(&*core(call.registry, "nodes")?, "", node) else { return Ok(()) };
+    let Some(node) = call.registry.tables.current(&*core(call.registry, "nodes")?, "", node) else { return Ok(()) };
     admission::copy_topology_labels(&mut call.body, &stored_value(&node)?);
     Ok(())
 }
@@ -46,12 +47,12 @@ async fn assign(call: Call<'_>, name: &str) -> ApiResult<Acted> {
     }
     names::check_parameter(name)?;
     let pods = core(registry, "pods")?;
-    let target = super::Target { served: &pods, namespace: target.namespace, name, subresource: "" };
+    let target = super::Target::object(&pods, target.namespace, name);
     let stated = |field: &str| Some(body.str_at(&["metadata", field])).filter(|text| !text.is_empty());
     let (uid, revision) = (stated("uid"), stated("resourceVersion"));
     let assign = |pod: &mut Value| {
         binding::assign(pod, &body, now()).map_err(|why| ApiError::conflict("", "pods/binding", name, &why))
     };
-    registry.revise(target, uid, revision, options.dry_run, &assign).await?;
+    registry.tables.revise(target, uid, revision, options.dry_run, &assign).await?;
     Ok(Acted::Done)
 }

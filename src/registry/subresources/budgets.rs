@@ -8,19 +8,20 @@ use flotilla_proto::value::{Map, Value};
 use super::Target;
 use crate::kinds::core::pod::eviction;
 use crate::registry::change::Change;
-use crate::registry::{Registry, WriteOptions, now, stored_value};
-use crate::request::Caller;
+use crate::registry::{Registry, now};
+use crate::request::{Caller, WriteOptions};
 use crate::rules::labels;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_value;
 
 /// The field manager under which the server counts disruptions.
 const MANAGER: &str = "kube-apiserver";
 
 impl Registry {
     fn budgets(&self) -> ApiResult<Arc<Served>> {
-        self.resources.of_resource("policy", "poddisruptionbudgets").ok_or_else(ApiError::no_such_path)
+        self.tables.resources.of_resource("policy", "poddisruptionbudgets").ok_or_else(ApiError::no_such_path)
     }
 
     /// Returns the budgets whose selector matches a pod.
@@ -29,8 +30,8 @@ impl Registry {
             return Ok(Vec::new());
         };
         let selection = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
-        let table = self.table(&*self.budgets()?);
-        self.barrier(&table).await?; // every acknowledged budget counts, in whichever group it is
+        let table = self.tables.table(&*self.budgets()?);
+        self.tables.barrier(&table).await?; // every acknowledged budget counts, in whichever group it is
         let mut found = Vec::new();
         for objects in scan(&table.snapshot(), selection) {
             let objects = objects
@@ -53,8 +54,7 @@ impl Registry {
         }
         let served = self.budgets()?;
         let meta = |field: &str| budget.str_at(&["metadata", field]);
-        let target =
-            Target { served: &served, namespace: meta("namespace"), name: meta("name"), subresource: "status" };
+        let target = Target::object(&served, meta("namespace"), meta("name")).with_subresource("status");
         let options = WriteOptions { manager: MANAGER.into(), ..WriteOptions::default() };
         let mut server = Caller::server(MANAGER);
         match self.update(target, &mut CountDisruption { pod }, &options, &mut server).await {

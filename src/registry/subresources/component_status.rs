@@ -20,7 +20,7 @@ const STORAGE: &str = "etcd-0";
 pub(super) fn all(registry: &Registry) -> LocalBoxFuture<'_, Vec<Value>> {
     async move {
         let asked = COMPONENTS.map(|(name, port)| async move {
-            let (is_healthy, message) = ask(&registry.outbound, port).await;
+            let (is_healthy, message) = ask(&registry.tables.outbound, port).await;
             status(name, is_healthy, &message)
         });
         let mut all = join_all(asked).await;

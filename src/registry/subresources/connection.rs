@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn options_as_objects() {
         let pods = Resources::builtin().find("", "v1", "pods").unwrap();
-        let target = |subresource| Target { served: &pods, namespace: "n", name: "p", subresource };
+        let target = |subresource| Target::object(&pods, "n", "p").with_subresource(subresource);
         let query = Query::parse("command=sh&command=-c&stdin=true&tty=0&container=c");
         let expected = value!({
             "kind": "PodExecOptions", "apiVersion": "v1", "stdin": true, "container": "c", "command": ["sh", "-c"]

@@ -6,10 +6,12 @@ use super::{Acted, Call, Pending};
 use crate::field::{Errors, Path};
 use crate::kinds::core::pod::eviction::{self, EvictionDecision};
 use crate::limits;
-use crate::registry::unsafe_deletion::OPTION;
-use crate::registry::{DeleteOptions, Registry, Target, now, stored_value};
+use crate::registry::{Registry, now};
+use crate::request::DeleteOptions;
 use crate::request::query::Query;
+use crate::request::unsafe_deletion::OPTION;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::{Target, stored_value};
 
 /// Serves POST to a pod's `eviction`.
 pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
@@ -19,11 +21,11 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
         refuse_unsafe(&body, target.name)?;
-        let target = Target { subresource: "", ..target };
+        let target = target.with_subresource("");
         let delete = match delete_options(&body, options.dry_run) {
             Err(error) if error.code == 422 => {
                 // The options are those of the deletion, which finds the pod first.
-                registry.get(target.served, target.namespace, target.name, None).await?;
+                registry.tables.get(target.served, target.namespace, target.name, None).await?;
                 return Err(error);
             }
             read => read?,
@@ -85,7 +87,7 @@ async fn delete_if_free(
 ) -> ApiResult<Option<Value>> {
     let mut attempt = 1;
     loop {
-        let object = registry.get(target.served, target.namespace, target.name, None).await?;
+        let object = registry.tables.get(target.served, target.namespace, target.name, None).await?;
         let pod = stored_value(&object)?;
         if !eviction::ignores_budgets(&pod) {
             return Ok(Some(pod));
@@ -137,7 +139,7 @@ async fn mark_and_delete(
             Ok(())
         };
         let (uid, revision) = (options.uid.as_deref(), options.resource_version.as_deref());
-        let marked = registry.revise(target, uid, revision, false, &mark).await?;
+        let marked = registry.tables.revise(target, uid, revision, false, &mark).await?;
         if options.resource_version.is_some() {
             options.resource_version = Some(marked.to_string());
         }

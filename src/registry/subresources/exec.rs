@@ -4,9 +4,9 @@ use flotilla_proto::value::Value;
 
 use super::remote;
 use super::{Connect, Connected, Pending};
-use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, ForwardMode, Process};
+use crate::tables::stored_value;
 
 /// Lists of containers, in the order in which errors name them.
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
@@ -15,7 +15,7 @@ const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"]
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
     Box::pin(async move {
         let Connect { registry, target, query, .. } = request;
-        let pod = stored_value(&*registry.get(target.served, target.namespace, target.name, None).await?)?;
+        let pod = stored_value(&*registry.tables.get(target.served, target.namespace, target.name, None).await?)?;
         let container = container(&pod, query.text("container"))?;
         let kubelet = remote::kubelet(registry, assigned(&pod, target.name)?, &target.served.resource.name)?;
         let asked = |name: &str| query.flag(name).unwrap_or(false);

@@ -8,10 +8,10 @@ use super::{Connect, Connected, Pending};
 use crate::field::{Errors, Path};
 use crate::outbound::Trust;
 use crate::prometheus::families;
-use crate::registry::stored_value;
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, ForwardMode};
+use crate::tables::stored_value;
 
 /// Switches that are passed to the kubelet.
 const FLAGS: [&str; 3] = ["follow", "previous", "timestamps"];
@@ -24,9 +24,9 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let Connect { registry, target, query, .. } = request;
         let is_untrusted = query.flag("insecureSkipTLSVerifyBackend").unwrap_or(false);
         let usage = if is_untrusted { "skip_tls_allowed" } else { "enforce_tls" };
-        registry.metrics.meter().counter(families::LOGS, &[("usage", usage)]).increment(1);
+        registry.tables.metrics.meter().counter(families::LOGS, &[("usage", usage)]).increment(1);
         check(query, target.name)?;
-        let pod = stored_value(&*registry.get(target.served, target.namespace, target.name, None).await?)?;
+        let pod = stored_value(&*registry.tables.get(target.served, target.namespace, target.name, None).await?)?;
         let container = container(&pod, query.text("container"))?;
         if host(&pod).is_empty() {
             return Ok(Connected::Nothing);

@@ -173,7 +173,7 @@ pub fn done() -> Value {
 
 /// Returns a resource of the core group in which actions and connections look up objects.
 fn core(registry: &Registry, resource: &str) -> ApiResult<std::sync::Arc<Served>> {
-    registry.resources.of_resource("", resource).ok_or_else(ApiError::no_such_path)
+    registry.tables.resources.of_resource("", resource).ok_or_else(ApiError::no_such_path)
 }
 
 #[cfg(test)]

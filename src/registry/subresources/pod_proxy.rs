@@ -6,9 +6,9 @@ use super::remote::{self, split_name};
 use super::{Connect, Connected, Pending};
 use crate::field::quote;
 use crate::outbound::check_proxyable;
-use crate::registry::stored_value;
 use crate::status::ApiError;
 use crate::streams::{Destination, ForwardMode};
+use crate::tables::stored_value;
 
 /// Serves all methods on a pod's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -17,7 +17,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let parts = split_name(target.name);
         let invalid = || ApiError::bad_request(format!("invalid pod request {}", quote(target.name)));
         let (scheme, name, port) = parts.ok_or_else(invalid)?;
-        let pod = stored_value(&*registry.get(target.served, target.namespace, name, None).await?)?;
+        let pod = stored_value(&*registry.tables.get(target.served, target.namespace, name, None).await?)?;
         let address = pod.str_at(&["status", "podIP"]);
         check_proxyable(if address.parse::<std::net::IpAddr>().is_ok() { address } else { "" })?;
         let peer = remote::proxied(scheme, address.to_owned(), number(&pod, port, scheme));

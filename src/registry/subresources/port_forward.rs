@@ -4,9 +4,9 @@ use flotilla_golang::strconv::{self, NumberError};
 
 use super::exec::assigned;
 use super::{Connect, Connected, Pending, remote};
-use crate::registry::stored_value;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, ForwardMode};
+use crate::tables::stored_value;
 
 /// Serves GET and POST of a pod's `portforward`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -14,7 +14,7 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let Connect { registry, target, query, .. } = request;
         let ports = query.all("ports").flat_map(|stated| stated.split(','));
         let ports = ports.map(port).collect::<ApiResult<Vec<String>>>()?;
-        let pod = stored_value(&*registry.get(target.served, target.namespace, target.name, None).await?)?;
+        let pod = stored_value(&*registry.tables.get(target.served, target.namespace, target.name, None).await?)?;
         let kubelet = remote::kubelet(registry, assigned(&pod, target.name)?, &target.served.resource.name)?;
         let parameters = if ports.is_empty() { Vec::new() } else { vec![("port", ports.join(","))] };
         let path = remote::kubelet_path(&["portForward", target.namespace, target.name], parameters);

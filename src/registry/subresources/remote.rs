@@ -7,9 +7,10 @@ use super::core;
 use crate::config::{ADDRESS_TYPES, Config};
 use crate::outbound::{CredentialFiles, Network, Peer, Secure, Trust};
 use crate::prometheus::families;
-use crate::registry::{Registry, stored_value};
+use crate::registry::Registry;
 use crate::request::query::Query;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_value;
 
 /// Port of kubelets whose node states none.
 const KUBELET_PORT: i64 = 10_250;
@@ -43,7 +44,7 @@ impl Default for Kubelets {
 pub(super) fn count(registry: &Registry, subresource: &str, by_websocket: bool) {
     let who = if by_websocket { "proxied_to_kubelet" } else { "translated_at_apiserver" };
     let labels = [("proxy_type", who), ("subresource", subresource)];
-    registry.metrics.meter().counter(families::STREAMS_ROUTED, &labels).increment(1);
+    registry.tables.metrics.meter().counter(families::STREAMS_ROUTED, &labels).increment(1);
 }
 
 /// The address at which the kubelet of a node listens.
@@ -68,7 +69,7 @@ impl Kubelet {
 
 /// Finds a node's kubelet. `resource` is that of the request, which the reference's errors name instead of `nodes`.
 pub fn kubelet(registry: &Registry, node: &str, resource: &str) -> ApiResult<Kubelet> {
-    let object = registry.current(&*core(registry, "nodes")?, "", node);
+    let object = registry.tables.current(&*core(registry, "nodes")?, "", node);
     let object = object.ok_or_else(|| ApiError::not_found("", resource, node))?;
     kubelet_of(&stored_value(&object)?, &registry.kubelets.address_types)
 }

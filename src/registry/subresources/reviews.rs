@@ -25,7 +25,7 @@ pub(super) fn token(mut call: Call<'_>) -> Pending<'_, Acted> {
             match retry {
                 Retry::WithNewKeys(issuer) => issuer.fetch_keys().await,
                 // This replica may be behind in the groups that have the objects to which the token is bound.
-                Retry::AfterCatchingUp => call.registry.catch_up().await?,
+                Retry::AfterCatchingUp => call.registry.tables.catch_up().await?,
             }
             owner = review::token_owner(authenticator, &call.body)?;
         }
@@ -58,7 +58,7 @@ pub(super) fn local_access(call: Call<'_>) -> Pending<'_, Acted> {
 }
 
 async fn reviewed(kind: AccessReview<'_>, mut call: Call<'_>) -> Result<Acted, ApiError> {
-    review::access_review(&call.registry.authorizer, kind, &mut call.body, call.caller.ends).await?;
+    review::access_review(&call.registry.tables.authorizer, kind, &mut call.body, call.caller.ends).await?;
     Ok(Acted::Document(call.body))
 }
 
@@ -68,7 +68,8 @@ pub(super) fn own_rules(mut call: Call<'_>) -> Pending<'_, Acted> {
         return answered(Err(ApiError::bad_request("no namespace on request")), call);
     }
     let namespace = call.body.str_at(&["spec", "namespace"]).to_owned();
-    let status = review::permissions(&call.registry.authorizer.permissions(call.caller.identity.user(), &namespace));
+    let status =
+        review::permissions(&call.registry.tables.authorizer.permissions(call.caller.identity.user(), &namespace));
     call.body.set_at(&["metadata"], Value::object());
     call.body.set_at(&["spec"], Value::object());
     call.body.set_at(&["status"], status);

@@ -5,10 +5,9 @@ use flotilla_proto::value::Value;
 
 use super::super::apply::Apply;
 use super::super::change::{Change, Replace, check_identity};
-use super::super::create::place;
 use super::super::ownership::Recorded;
 use super::super::patch::Patched;
-use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions};
+use super::super::{Entity, Incoming, PatchBody, Registry, Served, Target, WriteOptions, place};
 use crate::field::{Errors, Path};
 use crate::fieldmanager::scale as ownership_of_replicas;
 use crate::printing::selector;
@@ -117,10 +116,10 @@ impl<'a> ScaleOf<'a> {
 
     async fn shown(&self, registry: &Registry, entity: &Entity) -> ApiResult<Entity> {
         if let Entity::Stored(object) = entity {
-            registry.convert_to_show(self.parent.served, std::slice::from_ref(object)).await?;
+            registry.tables.convert_to_show(self.parent.served, std::slice::from_ref(object)).await?;
         }
         let parent = match entity {
-            Entity::Stored(object) => registry.shown(self.parent.served, object)?,
+            Entity::Stored(object) => registry.tables.shown(self.parent.served, object)?,
             Entity::Built(value) => value.clone(),
         };
         Ok(Entity::Built(scale_of(&parent, self.paths)))
@@ -130,9 +129,9 @@ impl<'a> ScaleOf<'a> {
 impl Registry {
     /// Returns the Scale of an object.
     pub async fn scale(&self, of: ScaleOf<'_>, revision: Option<&str>) -> ApiResult<Entity> {
-        let object = self.get(of.parent.served, of.parent.namespace, of.parent.name, revision).await?;
-        self.convert_to_show(of.parent.served, std::slice::from_ref(&object)).await?;
-        let parent = self.shown(of.parent.served, &object)?;
+        let object = self.tables.get(of.parent.served, of.parent.namespace, of.parent.name, revision).await?;
+        self.tables.convert_to_show(of.parent.served, std::slice::from_ref(&object)).await?;
+        let parent = self.tables.shown(of.parent.served, &object)?;
         if of.parent.served.custom.is_some() && parent.at(&of.paths.replicas).is_null() {
             let path = format!(".{}", of.paths.replicas.join("."));
             return Err(ApiError::internal(format_args!("the spec replicas field {path:?} does not exist")));

@@ -7,9 +7,10 @@ use super::remote::{self, split_name};
 use super::{Connect, Connected, Pending, core};
 use crate::field::quote;
 use crate::outbound::check_proxyable;
-use crate::registry::{Registry, stored_value};
+use crate::registry::Registry;
 use crate::status::{ApiError, ApiResult};
 use crate::streams::{Destination, ForwardMode};
+use crate::tables::stored_value;
 
 /// Serves all methods on a service's `proxy`. The name may be `[scheme:]name[:port]`.
 pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
@@ -17,9 +18,9 @@ pub(super) fn connect(request: Connect<'_>) -> Pending<'_, Connected> {
         let Connect { registry, target, rest, query, .. } = request;
         let invalid = || ApiError::bad_request(format!("invalid service request {}", quote(target.name)));
         let (scheme, name, port) = split_name(target.name).ok_or_else(invalid)?;
-        let service = stored_value(&*registry.get(target.served, target.namespace, name, None).await?)?;
+        let service = stored_value(&*registry.tables.get(target.served, target.namespace, name, None).await?)?;
         let port = port_name(&service, port)?;
-        let endpoints = registry.current(&*core(registry, "endpoints")?, target.namespace, name);
+        let endpoints = registry.tables.current(&*core(registry, "endpoints")?, target.namespace, name);
         let endpoints = stored_value(&*endpoints.ok_or_else(|| target.served.not_found(name))?)?;
         let unavailable = || unavailable(format!("no endpoints available for service {}", quote(target.name)));
         let (host, port) = endpoint(registry, &endpoints, port)?.ok_or_else(unavailable)?;
@@ -57,9 +58,13 @@ fn endpoint(registry: &Registry, endpoints: &Value, port: &str) -> ApiResult<Opt
     let is_pod = |address: &Value| {
         let of = |field: &str| address.str_at(&["targetRef", field]);
         of("kind") == "Pod"
-            && registry.current(&pods, of("namespace"), of("name")).and_then(|pod| stored_value(&pod).ok()).is_some_and(
-                |pod| pod.list_at(&["status", "podIPs"]).iter().any(|ip| ip.at(&["ip"]) == address.at(&["ip"])),
-            )
+            && registry
+                .tables
+                .current(&pods, of("namespace"), of("name"))
+                .and_then(|pod| stored_value(&pod).ok())
+                .is_some_and(|pod| {
+                    pod.list_at(&["status", "podIPs"]).iter().any(|ip| ip.at(&["ip"]) == address.at(&["ip"]))
+                })
     };
     let mut candidates: Vec<(String, u16)> = Vec::new();
     for subset in endpoints.list_at(&["subsets"]) {

@@ -1,6 +1,6 @@
 //! Conversion of custom resources by webhooks (ConversionReview).
 //!
-//! Objects are converted before they are needed: `Registry::convert_ahead` asks the webhook for conversions that are
+//! Objects are converted before they are needed: `Tables::convert_ahead` asks the webhook for conversions that are
 //! not known, and keeps the results by the content of the objects. Showing and storing objects then needs no waiting.
 //! Requests that need the same conversion at the same time share one call.
 

@@ -7,9 +7,11 @@ use flotilla_proto::{conform, value::Value};
 use super::*;
 use crate::access::User;
 use crate::config::PortRange;
-use crate::registry::{DeleteOptions, Incoming, WriteOptions};
-use crate::request::Basis;
+use crate::registry::Incoming;
+use crate::request::{Basis, DeleteOptions, WriteOptions};
 use crate::scratch::Scratch;
+use crate::status::ApiError;
+use crate::tables::Tables;
 
 fn caller() -> Caller {
     Caller::new(Arc::new(User::default()), "test")
@@ -20,17 +22,17 @@ fn caller() -> Caller {
 async fn a_write_with_an_unknown_outcome_is_not_tried_again() {
     let dir = Scratch::new();
     let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
-    let registry = Registry::new(store.clone(), PortRange::NODE_PORTS);
-    let served = registry.resources.find("", "v1", "namespaces").unwrap();
-    let target = Target { served: &served, namespace: "", name: "", subresource: "" };
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
+    let served = registry.tables.resources.find("", "v1", "namespaces").unwrap();
+    let target = Target::resource(&served, "");
     let mut value: Value = value!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "seen"}});
     conform::conform(served.of(), &mut value).unwrap();
     let incoming = Incoming { value, ..Incoming::default() };
     registry.create(target, incoming, &WriteOptions::default(), &mut caller()).await.unwrap();
-    let seen = registry.current(&served, "", "seen").unwrap();
+    let seen = registry.tables.current(&served, "", "seen").unwrap();
     let target = Target { name: "seen", ..target };
     registry.delete(target, &DeleteOptions::default(), &mut caller()).await.unwrap();
-    assert_ne!(registry.current(&served, "", "seen").map(|now| now.revision()), Some(seen.revision()));
+    assert_ne!(registry.tables.current(&served, "", "seen").map(|now| now.revision()), Some(seen.revision()));
 
     type Tried = ApiResult<Option<bool>>;
     let is_final = async |tried: Tried| {

@@ -4,12 +4,12 @@ use flotilla_cluster::{Expectation, Object, Outcome, Revision};
 use flotilla_proto::value::Value;
 
 use super::precondition::{MODIFIED, wrong_uid};
-use super::{Registry, Target, encode};
+use super::{Tables, Target, encode};
 use crate::limits;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-impl Registry {
+impl Tables {
     /// Changes a stored object without the rules of its kind, as actions on it do. Returns the new revision. `uid` and
     /// `revision` are preconditions where they are given.
     pub async fn revise(

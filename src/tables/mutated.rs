@@ -4,12 +4,12 @@ use flotilla_objects::api_version;
 use flotilla_proto::catalogue;
 use flotilla_proto::value::Value;
 
-use super::{Registry, Served, convert, encode, type_meta};
-use crate::admission::GroupVersionKind;
+use super::{GroupVersionKind, Tables, convert, encode, type_meta};
 use crate::field::quote;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
-impl Registry {
+impl Tables {
     /// Converts an object of a resource, or the document of one of its subresources, to another version of its kind.
     ///
     /// # Errors

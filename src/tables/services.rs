@@ -3,14 +3,14 @@
 use flotilla_proto::value::Value;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
 
-use super::{Registry, stored_value};
+use super::{Tables, stored_value};
 use crate::scan::scan;
 
 /// The host and the port at which a port of a Service is reached. The error text is the reference's.
 pub type Resolved = Result<(String, u16), String>;
 
-impl Registry {
-    /// Returns [`resolve`] bound to this registry, for callers that do not know a registry.
+impl Tables {
+    /// Returns [`resolve`] bound to these tables, for callers that do not know them.
     pub fn resolver(&self) -> impl FnOnce(&str, &str, u16) -> Resolved {
         move |namespace, name, port| resolve(self, namespace, name, port)
     }
@@ -18,13 +18,13 @@ impl Registry {
 
 /// Finds where a port of a Service is reached: at its cluster address, or at a ready endpoint. The error text is the
 /// reference's.
-pub fn resolve(registry: &Registry, namespace: &str, name: &str, port: u16) -> Resolved {
+pub fn resolve(tables: &Tables, namespace: &str, name: &str, port: u16) -> Resolved {
     let missing = || format!("service {name:?} not found");
-    let served = registry.resources.of_resource("", "services").ok_or_else(missing)?;
-    let object = registry.current(&served, namespace, name).ok_or_else(missing)?;
+    let served = tables.resources.of_resource("", "services").ok_or_else(missing)?;
+    let object = tables.current(&served, namespace, name).ok_or_else(missing)?;
     let service = stored_value(&object).map_err(|error| error.message)?;
-    if registry.routes_by_endpoints {
-        let slices = slices(registry, namespace, name);
+    if tables.routes_by_endpoints {
+        let slices = slices(tables, namespace, name);
         return endpoint(&service, slices, name, port);
     }
     cluster_address(&service, name, port)
@@ -74,11 +74,11 @@ fn endpoint(service: &Value, mut slices: Vec<Value>, name: &str, port: u16) -> R
 }
 
 /// Returns the endpoint slices of a Service.
-pub fn slices(registry: &Registry, namespace: &str, name: &str) -> Vec<Value> {
+pub fn slices(tables: &Tables, namespace: &str, name: &str) -> Vec<Value> {
     use flotilla_cluster::{Scope, Selection};
-    let Some(served) = registry.resources.of_resource("discovery.k8s.io", "endpointslices") else { return Vec::new() };
+    let Some(served) = tables.resources.of_resource("discovery.k8s.io", "endpointslices") else { return Vec::new() };
     let scope = Selection { scope: Scope::namespace(namespace), ..Selection::default() };
-    let objects = scan(&registry.table(&served).snapshot(), scope).map_while(Result::ok).flatten();
+    let objects = scan(&tables.table(&served).snapshot(), scope).map_while(Result::ok).flatten();
     let values = objects.filter_map(|object| stored_value(&object).ok());
     values.filter(|slice| slice.str_at(&["metadata", "labels", "kubernetes.io/service-name"]) == name).collect()
 }

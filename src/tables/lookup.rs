@@ -6,8 +6,8 @@ use flotilla_cluster::{Object, Scope, Selection};
 use flotilla_proto::value::Value;
 use memchr::memmem;
 
+use super::{Tables, stored_tree};
 use crate::catalogued::CONSULTED;
-use crate::registry::{Registry, stored_tree};
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
@@ -16,7 +16,7 @@ use crate::unreadable::skip_unreadable;
 /// Tables that admission may read without catching up first, because the reference reads its own cached copy of them.
 const GLANCED_AT: [&str; 1] = ["nodes"];
 
-impl Registry {
+impl Tables {
     /// Returns an object of a built-in resource. Returns `None` if there is none of this name.
     pub fn look_up(&self, group: &str, resource: &str, namespace: &str, name: &str) -> ApiResult<Option<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
@@ -29,7 +29,7 @@ impl Registry {
         self.look_up_mentioning(group, resource, scope, "")
     }
 
-    /// Returns what [`Registry::look_up_all`] returns, limited to objects whose stored text contains `text`.
+    /// Returns what [`Tables::look_up_all`] returns, limited to objects whose stored text contains `text`.
     pub fn look_up_mentioning(&self, group: &str, resource: &str, scope: Scope, text: &str) -> ApiResult<Vec<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);

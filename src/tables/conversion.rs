@@ -7,14 +7,14 @@ use std::sync::Arc;
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
-use super::{Page, Registry, Served, stored_tree};
+use super::{Tables, stored_tree};
 use crate::custom::Custom;
-use crate::limits;
 use crate::selector::FieldSelector;
-use crate::status::{ApiError, ApiResult};
+use crate::served::Served;
+use crate::status::ApiResult;
 use crate::turn::Turn;
 
-impl Registry {
+impl Tables {
     /// Converts stored objects by the webhook of a definition to the version of the request. Does nothing if no webhook
     /// converts the resource.
     ///
@@ -35,7 +35,10 @@ impl Registry {
 
     /// Converts an object by the webhook from the version of the request to the stored one, and with `and_back` also
     /// back, to show it as if it were stored. Does nothing if no webhook converts the resource.
-    pub(super) async fn convert_to_store(&self, served: &Served, object: &Value, and_back: bool) -> ApiResult<()> {
+    ///
+    /// # Errors
+    /// As for [`Tables::convert_to_show`].
+    pub async fn convert_to_store(&self, served: &Served, object: &Value, and_back: bool) -> ApiResult<()> {
         let Some(custom) = webhook_converts(served) else { return Ok(()) };
         let (own, stored) = (served.api_version(), custom.definition().stored().api_version());
         if object.str_at(&["apiVersion"]) != stored {
@@ -46,45 +49,6 @@ impl Registry {
             Box::pin(self.converted(custom, &own, vec![shown])).await?;
         }
         Ok(())
-    }
-
-    /// Converts a page of a list by the webhook, so that errors are reported before the answer begins, and leaves out
-    /// objects that do not meet `requirements` once they are converted. The page may then have fewer objects than its
-    /// limit. Returns the page unchanged if no webhook converts the resource.
-    ///
-    /// # Errors
-    /// As for [`Registry::convert_to_show`]; 413 for a list that is too large.
-    pub async fn convert_page(&self, served: &Served, mut page: Page, requirements: &FieldSelector) -> ApiResult<Page> {
-        if webhook_converts(served).is_none() {
-            return Ok(page);
-        }
-        let (mut objects, mut bytes, mut turn) = (Vec::new(), 0, Turn::begin());
-        loop {
-            let from = objects.len();
-            let more = page.read(&mut objects)?;
-            let read = objects[from..].iter().filter(|object| !served.shows_as_stored(object));
-            bytes += read.map(|object| object.bytes().len()).sum::<usize>();
-            if bytes > limits::CONVERSIONS_LISTED_BYTES {
-                let why = "the list has more objects to be converted by a webhook than fit: ask for it in pages";
-                return Err(ApiError::new(413, "RequestEntityTooLarge", why));
-            }
-            if !more {
-                break;
-            }
-            turn.pause().await;
-        }
-        self.convert_to_show(served, &objects).await?;
-        if requirements.0.is_empty() {
-            return Ok(page.of(objects));
-        }
-        let mut selected = Vec::new();
-        for object in objects {
-            if self.selects_converted(served, requirements, &object)? {
-                selected.push(object);
-            }
-            turn.pause().await;
-        }
-        Ok(page.of(selected))
     }
 
     /// Returns whether an object meets requirements in the version of the request, for which it was converted.
@@ -107,6 +71,6 @@ impl Registry {
 }
 
 /// Returns the custom resource if a webhook converts it. Returns `None` otherwise.
-fn webhook_converts(served: &Served) -> Option<&Custom> {
+pub fn webhook_converts(served: &Served) -> Option<&Custom> {
     served.custom.as_ref().filter(|custom| custom.converted_by_webhook().is_some())
 }

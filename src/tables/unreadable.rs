@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use flotilla_cluster::{Key, Object, Revision, Selection, Table, TableId};
 use parking_lot::Mutex;
 
-use super::{Registry, Served};
+use super::Tables;
 use crate::limits;
 use crate::scan::scan;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Cause, Details, qualified};
 use crate::turn::Turn;
 use crate::unreadable::{REASON, cause, prove};
@@ -67,7 +68,7 @@ impl Unreadable {
     }
 }
 
-impl Registry {
+impl Tables {
     /// Refuses a list that contains an object which is known to be unreadable.
     ///
     /// # Errors

@@ -8,32 +8,46 @@ use std::time::Instant;
 use flotilla_proto::value::Value;
 
 use super::outside::{Question, deleted};
-use super::{DeleteOptions, Registry, Target, WriteOptions};
-use crate::admission::{BuiltInAttributes, Operation, Results};
+use super::{Admission, BuiltInAttributes, Operation, Provide, Results};
 use crate::metrics::admission::Phase;
-use crate::request::Caller;
+use crate::request::{Caller, DeleteOptions, WriteOptions};
 use crate::status::ApiResult;
+use crate::tables::Target;
 
 fn add_results(results: Results, caller: &mut Caller) {
     caller.notices.warnings.extend(results.warnings);
     caller.notices.annotations.extend(results.annotations);
 }
 
-impl Registry {
+impl Admission {
+    /// Has `provide` create the objects that must exist before a create, or before an action on a document.
+    ///
+    /// # Errors
+    /// The refusal of the first plugin that refuses the write, or whose object cannot be created.
+    pub async fn prepare(
+        &self,
+        target: Target<'_>,
+        object: &Value,
+        options: &WriteOptions,
+        caller: &Caller,
+        provide: &Provide<'_>,
+    ) -> ApiResult<()> {
+        let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
+        self.prepare_within(&write, object, provide).await
+    }
+
     /// Lets plugins, policies and webhooks change or refuse a new object that is not finished. The object is in its
     /// stored version.
-    pub(super) async fn mutate_new(
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub async fn mutate_new(
         &self,
         target: Target<'_>,
         object: &mut Value,
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        if self.is_prepared(target, Operation::Create) {
-            let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
-            let object = &*object;
-            Box::pin(async move { self.prepare_within(&write, object).await }).await?;
-        }
         self.mutate_new_within(target, object, caller)?;
         if self.is_changed_outside((target, Operation::Create), Some(object), None, caller) {
             Box::pin(self.mutate_created(target, object, options, caller)).await?;
@@ -42,14 +56,20 @@ impl Registry {
     }
 
     /// Lets the plugins within the server change or refuse a new object that is not finished.
-    pub(super) fn mutate_new_within(&self, target: Target<'_>, object: &mut Value, caller: &Caller) -> ApiResult<()> {
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub fn mutate_new_within(&self, target: Target<'_>, object: &mut Value, caller: &Caller) -> ApiResult<()> {
         let write = BuiltInAttributes::create(self, target, caller);
-        self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
+        self.tables.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
     }
 
     /// Lets the plugins within the server change or refuse an updated object that is not finished. Both objects are in
     /// their stored version.
-    pub(super) fn mutate_changed_within(
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub fn mutate_changed_within(
         &self,
         target: Target<'_>,
         object: &mut Value,
@@ -57,7 +77,7 @@ impl Registry {
         caller: &Caller,
     ) -> ApiResult<()> {
         let write = BuiltInAttributes::create(self, target, caller).changes(Operation::Update, old);
-        self.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
+        self.tables.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
     }
 
     /// Lets the plugins within the server change or refuse the document of an action, such as an access review.
@@ -65,15 +85,8 @@ impl Registry {
     /// # Errors
     /// 404 or 403 where the namespace does not exist or is being deleted. Access reviews are answered for any
     /// namespace.
-    pub async fn admit_action(
-        &self,
-        target: Target<'_>,
-        document: &mut Value,
-        options: &WriteOptions,
-        caller: &Caller,
-    ) -> ApiResult<()> {
-        let write = BuiltInAttributes::create(self, target, caller).with_dry_run(options.dry_run);
-        self.prepare_within(&write, document).await?;
+    pub async fn admit_action(&self, target: Target<'_>, document: &mut Value, caller: &Caller) -> ApiResult<()> {
+        let write = BuiltInAttributes::create(self, target, caller);
         caller.inquiry.settled(caller.ends, |_| self.mutate_within(&write, document)).await
     }
 
@@ -95,7 +108,10 @@ impl Registry {
     }
 
     /// Lets the plugins within the server refuse a deletion.
-    pub(super) fn admit_deletion(
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub fn admit_deletion(
         &self,
         target: Target<'_>,
         old: &Value,
@@ -108,7 +124,10 @@ impl Registry {
     }
 
     /// Lets plugins, policies and webhooks refuse a finished object that is about to be created.
-    pub(super) async fn validate_new(
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub async fn validate_new(
         &self,
         target: Target<'_>,
         object: &Value,
@@ -131,7 +150,10 @@ impl Registry {
     }
 
     /// Lets the plugins within the server refuse a finished object that is about to replace another.
-    pub(super) async fn validate_changed_within(
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub async fn validate_changed_within(
         &self,
         target: Target<'_>,
         object: &Value,
@@ -149,21 +171,25 @@ impl Registry {
 
     /// Lets the plugins within the server refuse a finished object. Returns their results, and whether it is refused.
     fn validated(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Results, ApiResult<()>) {
-        let validated = self.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
+        let validated =
+            self.tables.metrics.by_step(write.operation, Phase::Validate, || self.validate_within(&write, object));
         (write.into_results(), validated)
     }
 
-    /// Does the same as [`Registry::validated`] if a plugin may ask another server. Callers box the future, so that
+    /// Does the same as [`Admission::validated`] if a plugin may ask another server. Callers box the future, so that
     /// other writes do not carry its state.
     async fn validated_asking(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Results, ApiResult<()>) {
         let began = Instant::now();
         let validated = self.validate_asking(&write, object).await;
-        self.metrics.took_step(write.operation, Phase::Validate, began.elapsed(), validated.is_err());
+        self.tables.metrics.took_step(write.operation, Phase::Validate, began.elapsed(), validated.is_err());
         (write.into_results(), validated)
     }
 
     /// Lets the plugins that come after policies and webhooks refuse the finished object.
-    pub(super) async fn validate_changed_last(
+    ///
+    /// # Errors
+    /// The refusal of the first of them that refuses the write.
+    pub async fn validate_changed_last(
         &self,
         target: Target<'_>,
         object: &Value,

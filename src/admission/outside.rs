@@ -1,55 +1,54 @@
 //! Asks admission policies and webhooks about writes, at the points where the reference asks them.
 //!
-//! A write that no policy and no webhook matches costs only the calls of [`Registry::is_changed_outside`] and
-//! [`Registry::is_refused_outside`].
+//! A write that no policy and no webhook matches costs only the calls of [`Admission::is_changed_outside`] and
+//! [`Admission::is_refused_outside`].
 
 use std::sync::Arc;
 
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
-use super::{DeleteOptions, Registry, Target, WriteOptions, convert, owners, stored_tree, subresources};
-use crate::admission::{
-    Admission, DynamicAttributes, GroupVersionKind, GroupVersionResource, MatchAttributes, Operation,
-};
+use super::{Admission, DynamicAttributes, MatchAttributes, Operation};
 use crate::fieldmanager;
-use crate::request::Caller;
+use crate::request::{Caller, DeleteOptions, WriteOptions};
 use crate::status::ApiResult;
+use crate::tables::{GroupVersionKind, GroupVersionResource, Target, convert, owners, place, stored_tree, wipe};
 
 /// A write about which policies and webhooks are asked.
-pub(super) struct Question<'a> {
-    pub(super) target: Target<'a>,
-    pub(super) operation: Operation,
-    pub(super) object: Option<&'a Value>,
-    pub(super) old: Option<&'a Value>,
+#[derive(Debug)]
+pub struct Question<'a> {
+    target: Target<'a>,
+    operation: Operation,
+    object: Option<&'a Value>,
+    old: Option<&'a Value>,
     /// Options of the request, in the form of their API type.
-    pub(super) options: Option<Value>,
-    pub(super) dry_run: bool,
+    options: Option<Value>,
+    dry_run: bool,
 }
 
 impl<'a> Question<'a> {
     /// Returns the question about a new object, or about the document of an action.
-    pub(super) fn create(target: Target<'a>, object: &'a Value, options: &WriteOptions) -> Self {
+    pub fn create(target: Target<'a>, object: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("CreateOptions"));
         Self { target, operation: Operation::Create, object: Some(object), old: None, options, dry_run }
     }
 
     /// Returns the question about an updated object.
-    pub(super) fn update(target: Target<'a>, object: &'a Value, old: &'a Value, options: &WriteOptions) -> Self {
+    pub fn update(target: Target<'a>, object: &'a Value, old: &'a Value, options: &WriteOptions) -> Self {
         let dry_run = options.dry_run;
         let options = Some(options.to_value("UpdateOptions"));
         Self { target, operation: Operation::Update, object: Some(object), old: Some(old), options, dry_run }
     }
 
-    fn for_matching(&self, registry: &'a Registry) -> MatchAttributes<'a> {
-        MatchAttributes::of(registry, self.target, self.operation, self.object, self.old)
+    fn for_matching(&self, admission: &'a Admission) -> MatchAttributes<'a> {
+        MatchAttributes::of(&admission.tables, self.target, self.operation, self.object, self.old)
     }
 
-    fn attributes(self, registry: &'a Registry, caller: &Caller) -> DynamicAttributes<'a> {
-        let MatchAttributes { served, subresource, namespace, name, .. } = self.for_matching(registry);
+    fn attributes(self, admission: &'a Admission, caller: &Caller) -> DynamicAttributes<'a> {
+        let MatchAttributes { served, subresource, namespace, name, .. } = self.for_matching(admission);
         DynamicAttributes {
-            registry,
+            admission,
             served,
             kind: GroupVersionKind::of(served, subresource),
             resource: GroupVersionResource::of(served),
@@ -78,36 +77,36 @@ fn add_notices(attributes: &mut DynamicAttributes<'_>, caller: &mut Caller) {
     caller.notices.annotations.extend(notices.annotations);
 }
 
-impl Registry {
+impl Admission {
     /// Returns whether a policy or webhook may decide about an operation on a resource.
     pub fn is_decided_outside(&self, target: Target<'_>, operation: Operation) -> bool {
-        self.admission.concerns(&target.served.resource.name, operation)
+        self.concerns(&target.served.resource.name, operation)
     }
 
     /// Returns whether a policy or webhook may change an object; `old` is the stored object. Compares the write with
     /// what they match, without an allocation.
-    pub(super) fn is_changed_outside(
+    pub fn is_changed_outside(
         &self,
         what: (Target<'_>, Operation),
         object: Option<&Value>,
         old: Option<&Value>,
         caller: &Caller,
     ) -> bool {
-        self.seen_outside(what, object, old, caller).is_some_and(|write| self.admission.may_change(&write))
+        self.seen_outside(what, object, old, caller).is_some_and(|write| self.may_change(&write))
     }
 
-    /// Returns whether a policy or webhook may refuse an object, as for [`Registry::is_changed_outside`].
-    pub(super) fn is_refused_outside(
+    /// Returns whether a policy or webhook may refuse an object, as for [`Admission::is_changed_outside`].
+    pub fn is_refused_outside(
         &self,
         what: (Target<'_>, Operation),
         object: Option<&Value>,
         old: Option<&Value>,
         caller: &Caller,
     ) -> bool {
-        self.seen_outside(what, object, old, caller).is_some_and(|write| self.admission.may_refuse(&write))
+        self.seen_outside(what, object, old, caller).is_some_and(|write| self.may_refuse(&write))
     }
 
-    /// Returns whether a policy or webhook may change or refuse an object, as for [`Registry::is_changed_outside`].
+    /// Returns whether a policy or webhook may change or refuse an object, as for [`Admission::is_changed_outside`].
     fn is_asked_outside(
         &self,
         what: (Target<'_>, Operation),
@@ -116,7 +115,7 @@ impl Registry {
         caller: &Caller,
     ) -> bool {
         self.seen_outside(what, object, old, caller)
-            .is_some_and(|write| self.admission.may_change(&write) || self.admission.may_refuse(&write))
+            .is_some_and(|write| self.may_change(&write) || self.may_refuse(&write))
     }
 
     /// Returns the attributes of a write, for comparison with what policies and webhooks match. Returns `None` for a
@@ -129,12 +128,15 @@ impl Registry {
         caller: &Caller,
     ) -> Option<MatchAttributes<'a>> {
         (!caller.identity.is_server() && self.is_decided_outside(target, operation))
-            .then(|| MatchAttributes::of(self, target, operation, object, old))
+            .then(|| MatchAttributes::of(&self.tables, target, operation, object, old))
     }
 
     /// Lets policies and webhooks change an object. Runs the server's own plugins (`again`) once more if they changed
     /// it.
-    pub(super) async fn mutate_outside(
+    ///
+    /// # Errors
+    /// Their refusal.
+    pub async fn mutate_outside(
         &self,
         question: Question<'_>,
         caller: &mut Caller,
@@ -166,7 +168,10 @@ impl Registry {
     }
 
     /// Lets policies and webhooks validate a finished object.
-    pub(super) async fn validate_outside(&self, question: Question<'_>, caller: &mut Caller) -> ApiResult<()> {
+    ///
+    /// # Errors
+    /// Their refusal.
+    pub async fn validate_outside(&self, question: Question<'_>, caller: &mut Caller) -> ApiResult<()> {
         let mut attributes = question.attributes(self, caller);
         let validated = Admission::validate(&attributes).await;
         add_notices(&mut attributes, caller);
@@ -181,14 +186,14 @@ impl Registry {
         options: &WriteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        super::create::wipe(object);
+        wipe(object);
         let again = async |object: &mut Value, caller: &mut Caller| self.mutate_new_within(target, object, caller);
         *object = self.mutate_outside(Question::create(target, object, options), caller, again).await?;
-        super::place(target, object)
+        place(target, object)
     }
 
     /// Returns whether a policy or webhook may decide about the deletion of an object.
-    pub(super) fn is_deletion_decided_outside(
+    pub fn is_deletion_decided_outside(
         &self,
         target: Target<'_>,
         old: &Value,
@@ -201,14 +206,17 @@ impl Registry {
 
     /// Lets policies and webhooks decide about the deletion of an object. Changes that they make to the object are
     /// dropped.
-    pub(super) async fn decide_deletion(
+    ///
+    /// # Errors
+    /// Their refusal.
+    pub async fn decide_deletion(
         &self,
         target: Target<'_>,
         current: &Arc<Object>,
         options: &DeleteOptions,
         caller: &mut Caller,
     ) -> ApiResult<()> {
-        self.convert_to_show(target.served, std::slice::from_ref(current)).await?;
+        self.tables.convert_to_show(target.served, std::slice::from_ref(current)).await?;
         let old = convert::current(target.served, stored_tree(current)?)?;
         let question = Question {
             target: deleted(target, options),
@@ -221,7 +229,8 @@ impl Registry {
         self.decide(question, caller, |_| ()).await.map(drop)
     }
 
-    /// Lets policies and webhooks decide about the document of an action. They may change the document.
+    /// Lets policies and webhooks decide about the document of an action. They may change the document, which
+    /// `finish` then completes.
     ///
     /// # Errors
     /// Their refusal.
@@ -231,12 +240,12 @@ impl Registry {
         document: &mut Value,
         options: &WriteOptions,
         caller: &mut Caller,
+        finish: impl FnOnce(&mut Value),
     ) -> ApiResult<()> {
         let what = (target, Operation::Create);
         if self.is_asked_outside(what, Some(document), None, caller) {
             let question = Question::create(target, document, options);
-            *document =
-                self.decide(question, caller, |document| subresources::complete(self, target, document)).await?;
+            *document = self.decide(question, caller, finish).await?;
         }
         Ok(())
     }

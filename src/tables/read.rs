@@ -6,13 +6,13 @@ use flotilla_cluster::{Compacted, Object, Revision, Snapshot, SnapshotError, Tab
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Registry, Served, Target};
+use super::Tables;
 use crate::limits;
-use crate::request::Caller;
 use crate::request::query::parse_revision;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Cause, Details, TIMEOUT};
 
-impl Registry {
+impl Tables {
     /// Returns an object that is as recent as `resourceVersion` demands (API concepts, "Resource versions", get).
     pub async fn get(
         &self,
@@ -66,53 +66,6 @@ impl Registry {
         self.store.wait_promised(revision).await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
-    /// Returns whether a decision that no write proved is final. `seen` is the state of the object that it was based
-    /// on. If that state is [unconfirmed](crate::request::Basis::Unconfirmed), first waits until this replica has
-    /// caught up.
-    ///
-    /// A write proves the decision that led to it if that looked only at the object: the store makes the write only if
-    /// the object is still the one that was seen. Refusals, writes that change nothing and dry runs prove nothing, so
-    /// they must be based on a state that was current when the request came.
-    pub(super) async fn confirm_basis(
-        &self,
-        target: Target<'_>,
-        seen: Option<&Object>,
-        caller: &mut Caller,
-    ) -> ApiResult<bool> {
-        let seen = seen.map(Object::revision);
-        if caller.basis.take_unconfirmed() {
-            self.catch_up_with(target.served, target.namespace, target.name).await?;
-            let now = self.current(target.served, target.namespace, target.name);
-            if now.map(|object| object.revision()) != seen {
-                return Ok(false);
-            }
-        }
-        if let Some(seen) = seen {
-            self.wait_promised(seen).await?;
-        }
-        Ok(true)
-    }
-
-    /// Returns whether the outcome of an attempt to change an object is final, rather than to be repeated on a newer
-    /// state. `seen` is the state that the attempt was based on; `stored` says of an outcome whether the store made a
-    /// write.
-    pub(super) async fn is_final<T>(
-        &self,
-        target: Target<'_>,
-        seen: &Object,
-        tried: &ApiResult<Option<T>>,
-        stored: fn(&T) -> bool,
-        caller: &mut Caller,
-    ) -> ApiResult<bool> {
-        match tried {
-            Ok(None) => Ok(false),
-            Ok(Some(done)) if stored(done) => Ok(true),
-            // The outcome of the write is unknown. A second attempt might be refused although the first one succeeded.
-            Err(error) if error.code >= 500 => Ok(true),
-            _ => self.confirm_basis(target, Some(seen), caller).await,
-        }
-    }
-
     /// Returns a receiver that says, now and later, whether this replica does the work that only one replica should do.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         self.store.leadership()
@@ -130,13 +83,13 @@ impl Registry {
 
 /// Returns a snapshot of a table at a revision that a client named. Fails when the revision is older than the history
 /// window, even if nothing has changed since.
-pub(super) fn snapshot_at(table: &Table, revision: Revision) -> Result<Snapshot, SnapshotError> {
+pub fn snapshot_at(table: &Table, revision: Revision) -> Result<Snapshot, SnapshotError> {
     let floor = table.horizon();
     if revision < floor { Err(Compacted { floor }.into()) } else { table.snapshot_at(revision) }
 }
 
 /// Returns 504 for a revision that this replica has not reached.
-pub(super) fn too_large(revision: u64, current: Revision) -> ApiError {
+pub fn too_large(revision: u64, current: Revision) -> ApiError {
     let cause = Cause {
         reason: "ResourceVersionTooLarge".into(),
         message: "Too large resource version".into(),
@@ -146,7 +99,3 @@ pub(super) fn too_large(revision: u64, current: Revision) -> ApiError {
     let message = format!("Timeout: Too large resource version: {revision}, current: {current}");
     ApiError { details: Some(Box::new(details)), ..ApiError::new(504, TIMEOUT, message) }
 }
-
-#[cfg(test)]
-#[path = "read_tests.rs"]
-mod tests;

@@ -4,9 +4,10 @@ use flotilla_cluster::Object;
 use flotilla_proto::conform;
 use flotilla_proto::value::{Map, Str, Value};
 
-use super::{encode, now};
+use super::encode;
 use crate::served::Served;
 use crate::status::ApiResult;
+use crate::wall_clock::timestamp as now;
 
 /// Converts an object from the version of the request to the version in which it is admitted and validated. For
 /// built-in kinds that is the stored version. For custom resources it is the version of the request, which has a schema

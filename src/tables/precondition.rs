@@ -3,17 +3,18 @@
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;
 
-use super::{Served, Target};
+use super::Target;
 use crate::field::{ErrorKind, FieldError};
 use crate::request::query::parse_revision;
+use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 /// The message of 409 when the object is not the one that the client saw.
-pub(super) const MODIFIED: &str =
+pub const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
 /// Compares the revision that the client saw, if it stated one. A patch without one carries the current revision.
-pub(super) fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<()> {
+pub fn check_revision(target: Target<'_>, new: &Value, current: &Object) -> ApiResult<()> {
     let served = target.served;
     let stated = new.str_at(&["metadata", "resourceVersion"]);
     let revision = parse_revision(stated).map_err(|why| {
@@ -40,7 +41,7 @@ pub(super) fn check_revision(target: Target<'_>, new: &Value, current: &Object) 
 }
 
 /// Returns 409 when the client saw another object with this name.
-pub(super) fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: bool) -> ApiResult<()> {
+pub fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: bool) -> ApiResult<()> {
     let (stated, own) = (new.str_at(&["metadata", "uid"]), old.str_at(&["metadata", "uid"]));
     if stated.is_empty() || stated == own {
         return Ok(());
@@ -50,7 +51,7 @@ pub(super) fn check_uid(target: Target<'_>, new: &Value, old: &Value, dry_run: b
 }
 
 /// Returns the message of 409 for an object that is not the one that the client saw.
-pub(super) fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bool) -> String {
+pub fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bool) -> String {
     format!(
         "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {own}",
         registry_key(target, dry_run)
@@ -59,7 +60,7 @@ pub(super) fn wrong_uid(target: Target<'_>, stated: &str, own: &str, dry_run: bo
 
 /// Returns the key of an object in the reference's own store, which some of its messages contain. A dry run fails
 /// before the store adds its prefix.
-pub(super) fn registry_key(target: Target<'_>, dry_run: bool) -> String {
+pub fn registry_key(target: Target<'_>, dry_run: bool) -> String {
     let root = if dry_run { "" } else { "/registry" };
     let prefix = match target.served.custom {
         Some(_) => format!("{}/{}", target.served.group(), target.served.resource.name),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flotilla_proto::value::Value;
 use tokio::sync::watch;
 
-use super::Registry;
+use super::Tables;
 use crate::custom::Definition;
 use crate::limits;
 use crate::metrics::Metrics;
@@ -31,7 +31,7 @@ pub struct Wanted {
     pub(super) object: Value,
 }
 
-impl Registry {
+impl Tables {
     /// Converts objects to a version by the webhook of a definition, and caches the results until they are shown. Skips
     /// objects whose result is known, and waits for those that another task has already asked for.
     ///
