@@ -20,10 +20,10 @@ use crate::custom::{self, Custom, Definition};
 use crate::follow::follow;
 use crate::limits;
 use crate::metrics::queues::QueueMetrics;
-use crate::registry::stored_tree;
 use crate::scan::scan;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::tables::stored_tree;
 use crate::unreadable::skip_unreadable;
 
 /// A search for objects without the terms of their definition, which it names.
@@ -41,7 +41,7 @@ type SearchedFields = RefCell<HashMap<String, BTreeSet<String>>>;
 /// Stores objects once more, now and whenever a definition has changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
-    let table = agent.registry.table(&definitions);
+    let table = agent.registry.tables.table(&definitions);
     let (queue, searched) = (Queue::new(measured), SearchedFields::default());
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
@@ -66,9 +66,9 @@ fn may_select(definition: &Object) -> bool {
 
 async fn attempt(agent: &Agent, definitions: &Served, searched: &SearchedFields, search: Search) -> ApiResult<Requeue> {
     let (Search::Now(name) | Search::Later(name)) = &search;
-    let Some(definition) = agent.registry.current(definitions, "", name) else { return Ok(Requeue::Never) };
+    let Some(definition) = agent.registry.tables.current(definitions, "", name) else { return Ok(Requeue::Never) };
     let read = skip_unreadable(stored_tree(&definition)).filter(has_changed).and_then(|tree| Definition::of(&tree));
-    let Some(served) = read.and_then(|definition| agent.registry.resources.defined_by(definition)) else {
+    let Some(served) = read.and_then(|definition| agent.registry.tables.resources.defined_by(definition)) else {
         return Ok(Requeue::Never);
     };
     let Some(custom) = &served.custom else { return Ok(Requeue::Never) };
@@ -90,13 +90,13 @@ fn has_changed(definition: &Value) -> bool {
 
 /// Stores those objects of a resource once more that have fields for which they have no terms.
 async fn renew_all(agent: &Agent, served: &Served, custom: &Custom, fields: &BTreeSet<String>) -> ApiResult<()> {
-    let table = agent.registry.table(served);
-    agent.registry.barrier(&table).await?;
+    let table = agent.registry.tables.table(served);
+    agent.registry.tables.barrier(&table).await?;
     let mut chunks = scan(&table.snapshot(), Selection::default());
     while let Some(objects) = chunks.next_yielding().await {
         for object in objects.map_err(ApiError::internal)? {
             if lacks_terms(custom, &object, fields) {
-                agent.registry.renew_terms(served, &object).await?;
+                agent.registry.tables.renew_terms(served, &object).await?;
             }
         }
     }
