@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::replica::replica_tests::{Cluster, create, pods, until};
+use crate::replica::test_cluster::{Cluster, create, pods, until};
 use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Write, WriteError};
 
 /// The pause between two writes. Segments are small here, and a replica must report the lack of room while its segment
