@@ -36,28 +36,16 @@ pub(super) type Changed = Result<(), Unchanged>;
 /// The leadership of a group. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Leadership {
-    name: Arc<str>,
-    raft: GroupRaft,
-    roster: Roster,
-    connections: Connections,
-    exclusion: Exclusion,
-    resting: Resting,
-    mandates: Mandates,
+    pub(super) name: Arc<str>,
+    pub(super) raft: GroupRaft,
+    pub(super) roster: Roster,
+    pub(super) connections: Connections,
+    pub(super) exclusion: Exclusion,
+    pub(super) resting: Resting,
+    pub(super) mandates: Mandates,
 }
 
 impl Leadership {
-    pub(super) fn new(
-        name: Arc<str>,
-        raft: GroupRaft,
-        roster: Roster,
-        connections: Connections,
-        exclusion: Exclusion,
-        resting: Resting,
-        mandates: Mandates,
-    ) -> Leadership {
-        Leadership { name, raft, roster, connections, exclusion, resting, mandates }
-    }
-
     /// Returns whether a replica has nearly all of the leader's log.
     pub(crate) fn has_caught_up(&self, member: u64) -> bool {
         near(&self.raft.metrics().borrow_watched(), member)
