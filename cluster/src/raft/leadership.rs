@@ -89,6 +89,20 @@ impl Leadership {
         let _ = self.raft.trigger().transfer_leader(to).await; // fails only when the group is shut down
     }
 
+    /// Hands over to a replica that cannot call this one, and so cannot say that it leads. Returns whether it was asked
+    /// to lead. If it lacks entries, and none was applied while this replica waited for it, no entries reach it any
+    /// more. It cannot lead at once then, but the voters elect it or another one, since this replica sends no
+    /// heartbeats any more.
+    pub(crate) async fn hand_over_unheard(&self, to: u64) -> bool {
+        let applied = || self.raft.metrics().borrow_watched().last_applied.map(|last| last.index());
+        let before = applied();
+        let is_due = self.keep_up(&[to]).await.is_some() || applied() == before;
+        if is_due {
+            self.hand_over_without_answer(to).await;
+        }
+        is_due
+    }
+
     /// Waits until one of the given replicas has all of the present log, and returns it. `None` when none has in time,
     /// or this replica does not lead any more.
     async fn keep_up(&self, members: &[u64]) -> Option<u64> {
