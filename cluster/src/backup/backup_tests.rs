@@ -6,8 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::restoring::{drafts, fill};
 use super::*;
 use crate::chunk;
@@ -22,7 +20,7 @@ use crate::{
 /// Two tables of one group each, and one of several.
 const TABLES: [&str; 3] = ["configmaps", "leases", "pods"];
 
-fn options(directory: &Path) -> Options {
+pub(super) fn options(directory: &Path) -> Options {
     let sharded = |shards| TableOptions { shards: Some(shards), ..TableOptions::default() };
     let tables = [(TableId::new("pods"), sharded(4)), (TableId::new("leases"), sharded(1))].into();
     let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
@@ -36,7 +34,7 @@ async fn open() -> Store {
 }
 
 /// Returns a write of an object in which the digits of the revision come after eight bytes.
-fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write {
+pub(super) fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write {
     let mut text = b"content:".to_vec();
     text.resize(26.max(bytes), b'x');
     let terms = Terms::new(vec![("app".into(), key.into())], vec![("spec.nodeName".into(), "n1".into())]);
@@ -45,7 +43,7 @@ fn put(table: &str, key: &str, expectation: Expectation, bytes: usize) -> Write 
     Write { table: TableId::new(table), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
 }
 
-async fn write(store: &Store, write: Write) -> Revision {
+pub(super) async fn write(store: &Store, write: Write) -> Revision {
     match store.write(write).await.unwrap() {
         Outcome::Committed { object, .. } => object.revision(),
         Outcome::Conflict { current } => panic!("{current:?}"),
@@ -349,67 +347,4 @@ async fn existing_objects_stop_a_restore() {
     let error = fill(&store, drafts(BackupReader::open(&bytes[..]).unwrap())).await.unwrap_err();
     assert!(matches!(error, RestoreError::Twice { .. }), "{error}");
     store.shutdown().await;
-}
-
-#[tokio::test]
-async fn salvage_refuses_a_copy_at_an_unsuitable_path() {
-    let scratch = tempfile::tempdir().unwrap();
-    let (directory, copy) = (scratch.path().join("a"), scratch.path().join("copy"));
-    Store::open(options(&directory)).await.unwrap().shutdown().await;
-    let inside = salvage(&directory, &directory.join("copy"), None, Arc::new(|_| {})).await;
-    assert!(matches!(inside, Err(SalvageError::Location { .. })));
-    std::fs::create_dir(&copy).unwrap();
-    let taken = salvage(&directory, &copy, None, Arc::new(|_| {})).await;
-    assert!(matches!(taken, Err(SalvageError::Location { .. })));
-    assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
-}
-
-/// Salvages a directory. Returns what is logged, and the store.
-async fn salvage_report(directory: &Path, copy: &Path) -> (String, Store) {
-    let report = Arc::<Mutex<Vec<u8>>>::default();
-    let writer = report.clone();
-    let writer = move || Lines(writer.clone());
-    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_ansi(false).with_writer(writer);
-    let _told = tracing::subscriber::set_default(log.finish());
-    let store = salvage(directory, copy, None, Arc::new(|_| {})).await.unwrap();
-    let report = String::from_utf8(report.lock().clone()).unwrap();
-    (report, store)
-}
-
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn a_salvage_reports_that_the_end_of_the_log_is_missing() {
-    let scratch = tempfile::tempdir().unwrap();
-    let directory = scratch.path().join("a");
-    let store = Store::open(options(&directory)).await.unwrap();
-    for number in 0..30 {
-        write(&store, put("configmaps", &format!("ns/{number}"), Expectation::Absent, 100 << 10)).await;
-    }
-    store.shutdown().await;
-    let (report, whole) = salvage_report(&directory, &scratch.path().join("whole")).await;
-    assert_eq!(report, "");
-    let has = |store: &Store, name| store.table(&TableId::new("configmaps")).get(name).is_some();
-    assert!(has(&whole, "ns/0") && has(&whole, "ns/29"));
-    whole.shutdown().await;
-
-    let segments = std::fs::read_dir(directory.join("wal")).unwrap().map(|entry| entry.unwrap().path());
-    let newest = segments.filter(|path| path.extension().is_some_and(|extension| extension == "wal")).max().unwrap();
-    std::fs::remove_file(&newest).unwrap();
-    let (report, part) = salvage_report(&directory, &scratch.path().join("part")).await;
-    assert!(report.contains("the end of the write-ahead log is missing"), "{report}");
-    assert!(report.contains(&newest.display().to_string()), "{report}");
-    assert!(has(&part, "ns/0") && !has(&part, "ns/29"));
-    part.shutdown().await;
 }

@@ -11,6 +11,8 @@
 mod backup_tests;
 mod reading;
 mod restoring;
+#[cfg(test)]
+mod salvage_tests;
 mod salvaging;
 mod taking;
 

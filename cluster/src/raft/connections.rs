@@ -7,7 +7,7 @@ use bytes::Bytes;
 use flotilla_proto::replication::Method;
 use futures_util::future::BoxFuture;
 
-use crate::peer::{Callee, Hello, Lane, PeerError, Peers};
+use crate::peer::{Callee, Contacts, Hello, Lane, PeerError, Peers};
 
 /// The connections to other replicas; none on a store that has no others. Cheap to clone.
 #[derive(Clone)]
@@ -23,10 +23,24 @@ impl Connections {
         self.0.as_ref().is_some_and(|peers| peers.is_reachable(member))
     }
 
+    /// Returns whether this replica has a connection over which it calls another one.
+    pub(crate) fn is_connected_to(&self, member: u64) -> bool {
+        self.contacts(member).outgoing.is_some()
+    }
+
+    /// Returns how many voters another replica is connected with in both directions, as it announces.
+    pub(crate) fn reached_voters(&self, member: u64) -> u32 {
+        self.0.as_ref().map_or(0, |peers| peers.reached_voters(member))
+    }
+
     /// Returns whether this replica and another one are connected in both directions.
     pub(crate) fn is_connected_both_ways(&self, member: u64) -> bool {
-        let contacts = self.0.as_ref().and_then(|peers| peers.contacts().get(&member).copied());
-        contacts.is_some_and(|contacts| contacts.outgoing.is_some() && contacts.incoming.is_some())
+        let contacts = self.contacts(member);
+        contacts.outgoing.is_some() && contacts.incoming.is_some()
+    }
+
+    fn contacts(&self, member: u64) -> Contacts {
+        self.0.as_ref().and_then(|peers| peers.contacts().get(&member).copied()).unwrap_or_default()
     }
 
     /// Returns whether another replica may be given leadership: it is connected and not drained.

@@ -36,28 +36,16 @@ pub(super) type Changed = Result<(), Unchanged>;
 /// The leadership of a group. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Leadership {
-    name: Arc<str>,
-    raft: GroupRaft,
-    roster: Roster,
-    connections: Connections,
-    exclusion: Exclusion,
-    resting: Resting,
-    mandates: Mandates,
+    pub(super) name: Arc<str>,
+    pub(super) raft: GroupRaft,
+    pub(super) roster: Roster,
+    pub(super) connections: Connections,
+    pub(super) exclusion: Exclusion,
+    pub(super) resting: Resting,
+    pub(super) mandates: Mandates,
 }
 
 impl Leadership {
-    pub(super) fn new(
-        name: Arc<str>,
-        raft: GroupRaft,
-        roster: Roster,
-        connections: Connections,
-        exclusion: Exclusion,
-        resting: Resting,
-        mandates: Mandates,
-    ) -> Leadership {
-        Leadership { name, raft, roster, connections, exclusion, resting, mandates }
-    }
-
     /// Returns whether a replica has nearly all of the leader's log.
     pub(crate) fn has_caught_up(&self, member: u64) -> bool {
         near(&self.raft.metrics().borrow_watched(), member)
@@ -99,6 +87,20 @@ impl Leadership {
     /// Asks a replica to lead without waiting for it: no answer would be received.
     pub(crate) async fn hand_over_without_answer(&self, to: u64) {
         let _ = self.raft.trigger().transfer_leader(to).await; // fails only when the group is shut down
+    }
+
+    /// Hands over to a replica that cannot call this one, and so cannot say that it leads. Returns whether it was asked
+    /// to lead. If it lacks entries, and none was applied while this replica waited for it, no entries reach it any
+    /// more. It cannot lead at once then, but the voters elect it or another one, since this replica sends no
+    /// heartbeats any more.
+    pub(crate) async fn hand_over_unheard(&self, to: u64) -> bool {
+        let applied = || self.raft.metrics().borrow_watched().last_applied.map(|last| last.index());
+        let before = applied();
+        let is_due = self.keep_up(&[to]).await.is_some() || applied() == before;
+        if is_due {
+            self.hand_over_without_answer(to).await;
+        }
+        is_due
     }
 
     /// Waits until one of the given replicas has all of the present log, and returns it. `None` when none has in time,

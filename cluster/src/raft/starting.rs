@@ -75,15 +75,15 @@ impl NodeOptions {
             promises: promises.clone(),
         });
         let mandates = Mandates::new(name.clone(), raft.clone(), roster.clone(), connections.clone());
-        let leadership = Leadership::new(
-            name.clone(),
-            raft.clone(),
-            roster.clone(),
-            connections.clone(),
-            exclusion.clone(),
-            resting.clone(),
-            mandates.clone(),
-        );
+        let leadership = Leadership {
+            name: name.clone(),
+            raft: raft.clone(),
+            roster: roster.clone(),
+            connections: connections.clone(),
+            exclusion: exclusion.clone(),
+            resting: resting.clone(),
+            mandates: mandates.clone(),
+        };
         let administration =
             Administration::new(raft.clone(), roster.clone(), connections.clone(), resting.clone(), leadership.clone());
         let service = Service {

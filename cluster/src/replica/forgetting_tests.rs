@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-use super::replica_tests::{Cluster, create, pods, read, until};
+use super::test_cluster::{Cluster, create, pods, read, until};
 use crate::OpenError;
 use crate::disk::Disk;
 use crate::wal::WalError;

@@ -10,8 +10,8 @@ use flotilla_proto::replication::{Administer, administration};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::replica_tests::{Cluster, PATIENCE, create, pods, read, until};
 use super::sharding::mapping;
+use super::test_cluster::{Cluster, PATIENCE, create, pods, read, until};
 use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::{CATCH_UP_SILENCE_MAX, LEADER_WAIT};

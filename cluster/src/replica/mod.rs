@@ -31,4 +31,6 @@ pub(crate) mod sharding;
 mod snapshot_tests;
 pub(crate) mod standing;
 pub(crate) mod starter;
+#[cfg(test)]
+mod test_cluster;
 pub(crate) mod writing;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::replica_tests::{Cluster, PATIENCE, create};
+use super::test_cluster::{Cluster, PATIENCE, create};
 use crate::{Revision, TableId};
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Three replicas in one process, over the real transport.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,107 +9,15 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
+use super::test_cluster::{Cluster, PATIENCE, create, pods, put, read, until};
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
-use crate::peer::test_net::Authority;
 use crate::peer::{Connecting, Listener, Network, TlsNetwork};
 use crate::{
-    Draft, Expectation, Initial, Interest, Key, Layout, Membership, Mutation, OpenError, Options, Outcome, PeerTls,
-    ReadError, Revision, Standing, Store, TableId, TableOptions, Write, WriteError,
+    Draft, Expectation, Initial, Interest, Key, Layout, Membership, Mutation, Options, Outcome, PeerTls, ReadError,
+    Standing, Store, TableOptions, Write, WriteError,
 };
-
-/// The members of a cluster, each with its disk.
-pub(super) struct Cluster {
-    /// The number of data groups, over which the pods are spread.
-    groups: u8,
-    authority: Authority,
-    pub(super) addresses: BTreeMap<String, SocketAddr>,
-    pub(super) disks: BTreeMap<String, SimulatedDisk>,
-}
-
-impl Cluster {
-    pub(super) fn new(names: &[&str], groups: u8) -> Cluster {
-        let filter = tracing_subscriber::EnvFilter::from_default_env();
-        let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init(); // once for all tests
-        // Ports that were free a moment ago.
-        let listeners: Vec<TcpListener> = names.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let addresses = names.iter().zip(&listeners);
-        let addresses = addresses.map(|(name, listener)| ((*name).into(), listener.local_addr().unwrap())).collect();
-        let disks = names.iter().map(|name| ((*name).into(), SimulatedDisk::default())).collect();
-        Cluster { groups, authority: Authority::new(), addresses, disks }
-    }
-
-    /// Opens a member and waits until it is ready.
-    pub(super) async fn open(&self, name: &str) -> Store {
-        let store = self.begin(name).await;
-        tokio::time::timeout(PATIENCE, store.ready()).await.expect("ready in time");
-        store
-    }
-
-    /// Opens a member, whose peers may be down.
-    pub(super) async fn begin(&self, name: &str) -> Store {
-        self.try_to_open(name).await.unwrap()
-    }
-
-    pub(super) async fn try_to_open(&self, name: &str) -> Result<Store, OpenError> {
-        self.try_to_open_as(Machine::with_disk(Arc::new(self.disks[name].clone())), self.membership(name)).await
-    }
-
-    pub(super) fn membership(&self, name: &str) -> Membership {
-        Membership {
-            name: name.into(),
-            peer_listen: self.addresses[name],
-            advertise: self.addresses[name].to_string(),
-            serves: String::new(),
-            initial: Initial::Members(
-                self.addresses.iter().map(|(name, address)| (name.clone(), address.to_string())).collect(),
-            ),
-            tls: self.authority.issue(name),
-        }
-    }
-
-    pub(super) async fn begin_as(&self, machine: Machine, membership: Membership) -> Store {
-        self.try_to_open_as(machine, membership).await.unwrap()
-    }
-
-    async fn try_to_open_as(&self, machine: Machine, membership: Membership) -> Result<Store, OpenError> {
-        let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
-        let (membership, groups) = (Some(membership), self.groups);
-        let shards = (groups > 0).then_some(u16::from(groups));
-        let tables = [(pods(), TableOptions { shards, ..TableOptions::default() })].into();
-        let options =
-            Options { wal_segment_bytes: 1 << 20, membership, groups, tables, on_fatal, ..Options::new("/store") };
-        Store::open_on(machine, None, options).await
-    }
-
-    pub(super) async fn open_all(&self) -> Vec<Store> {
-        futures_util::future::join_all(self.addresses.keys().map(|name| self.open(name))).await
-    }
-}
-
-pub(super) fn pods() -> TableId {
-    TableId::new("pods")
-}
-
-fn put(key: &str, expectation: Expectation) -> Write {
-    let draft = Draft { bytes: vec![b'0'; 200], layout: Layout::default(), ..Draft::default() };
-    Write { table: pods(), key: Key::new(key), expectation, mutation: Mutation::Put(draft) }
-}
-
-pub(super) async fn create(store: &Store, key: &str) -> Revision {
-    match store.write(put(key, Expectation::Absent)).await.unwrap() {
-        Outcome::Committed { object, .. } => object.revision(),
-        Outcome::Conflict { .. } => panic!("{key} is there"),
-    }
-}
-
-/// Returns what a consistent read shows.
-pub(super) async fn read(store: &Store, key: &str) -> Option<Revision> {
-    let table = store.table(&pods());
-    store.barrier(&table).await.unwrap();
-    table.get(key).map(|object| object.revision())
-}
 
 #[tokio::test]
 async fn any_replica_writes_and_reads() {
@@ -156,18 +64,6 @@ async fn a_cluster_survives_the_loss_of_each_member() {
     }
     for store in stores.into_values() {
         store.shutdown().await;
-    }
-}
-
-/// How long tests wait for what must happen: so long that only a test that hangs takes longer, even on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Waits until a condition holds.
-pub(super) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

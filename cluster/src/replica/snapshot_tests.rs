@@ -12,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use tokio::sync::watch;
 
-use super::replica_tests::{Cluster, PATIENCE, create, pods, until};
+use super::test_cluster::{Cluster, PATIENCE, create, pods, until};
 use crate::disk::simulated::{Access, SimulatedDisk};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::machine::Machine;

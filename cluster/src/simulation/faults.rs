@@ -40,6 +40,9 @@ enum HostFault {
     Isolate,
     /// Nothing passes from a host to this one.
     CutTo(usize),
+    /// Of the connections of a host only those remain that it made, and none with this other host; no new ones are
+    /// made.
+    Uncallable(usize),
     SlowDisk,
     FullDisk,
     /// The wall clock jumps.
@@ -126,6 +129,9 @@ impl Schedule {
             HostFault::Freeze => world.hosts[host].is_frozen = true,
             HostFault::Isolate => isolate(world, host, true),
             HostFault::CutTo(other) => world.shared_network.cut(host, other, true),
+            HostFault::Uncallable(other) => {
+                make_uncallable(world, host, other, if draw::once_in(2) { 1 } else { usize::MAX });
+            }
             HostFault::SlowDisk => world.hosts[host].condition.disk_ms.store(draw::within(10..200), Ordering::Relaxed),
             HostFault::FullDisk => world.hosts[host].disk.set_room(Some(LITTLE_ROOM)),
             HostFault::Clock => {
@@ -172,6 +178,7 @@ impl Schedule {
             HostFault::Freeze => world.hosts[host].is_frozen = false,
             HostFault::Isolate => isolate(world, host, false),
             HostFault::CutTo(other) | HostFault::Ahead(other) => world.shared_network.cut(host, other, false),
+            HostFault::Uncallable(_) => make_callable(world, host),
             HostFault::SlowDisk => world.calm_disk(host),
             HostFault::FullDisk => world.hosts[host].disk.set_room(None),
             // The clock may stay off, or be corrected.
@@ -190,7 +197,7 @@ impl Schedule {
 
 fn drawn(host: usize, hosts: usize) -> HostFault {
     let other = (host + 1 + draw::below(hosts as u64 - 1) as usize) % hosts;
-    match draw::below(36) {
+    match draw::below(38) {
         0..3 => HostFault::Kill,
         3..6 => HostFault::PowerLoss,
         6 => HostFault::Blackout,
@@ -210,6 +217,7 @@ fn drawn(host: usize, hosts: usize) -> HostFault {
         33 => HostFault::Readmit,
         34 => HostFault::Transfer,
         35 => HostFault::Divide,
+        36..38 => HostFault::Uncallable(other),
         _ => HostFault::Snapshot,
     }
 }
@@ -218,6 +226,23 @@ fn isolate(world: &World, host: usize, is_cut: bool) {
     for other in (0..world.hosts.len()).filter(|other| *other != host) {
         world.shared_network.cut(host, other, is_cut);
         world.shared_network.cut(other, host, is_cut);
+    }
+}
+
+/// Breaks the connections of a host that others made, and all with `without`, and lets none be made. Of those that it
+/// made to each other host, the first `remaining` remain.
+pub(super) fn make_uncallable(world: &World, host: usize, without: usize, remaining: usize) {
+    for other in (0..world.hosts.len()).filter(|other| *other != host) {
+        world.shared_network.close(host, other, true);
+        world.shared_network.break_connections(other, host, 0);
+        world.shared_network.break_connections(host, other, if other == without { 0 } else { remaining });
+    }
+}
+
+/// Lets connections with a host be made again.
+pub(super) fn make_callable(world: &World, host: usize) {
+    for other in (0..world.hosts.len()).filter(|other| *other != host) {
+        world.shared_network.close(host, other, false);
     }
 }
 

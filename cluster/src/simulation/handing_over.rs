@@ -37,7 +37,7 @@ fn default_group(store: &Store) -> Node {
 }
 
 /// Returns the term and the leader of the group `default`, as a host knows them.
-fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
+pub(super) fn reign(world: &mut World, host: usize) -> (u64, Option<u64>) {
     ask(world, host, |store| async move {
         let node = default_group(&store);
         (node.status(DEFAULT_GROUP).term, node.roster().leader())

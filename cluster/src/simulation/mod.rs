@@ -38,5 +38,6 @@ mod shared_network;
 mod time;
 mod trace;
 mod traffic;
+mod uncallable;
 mod watch;
 mod world;

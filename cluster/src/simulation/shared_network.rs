@@ -1,5 +1,5 @@
-//! The network between simulated hosts: connections that behave like TCP, over links that are slow, cut, or cut in one
-//! direction.
+//! The network between simulated hosts: connections that behave like TCP, over links that are slow, cut, cut in one
+//! direction, or closed to new connections.
 //!
 //! The bytes of a connection arrive in order or not at all. Bytes that cannot pass wait, as TCP would retransmit them,
 //! until the link is whole or [`PEER_TCP_TIMEOUT`] has passed, which breaks the connection for the sender. A process
@@ -33,6 +33,8 @@ pub(super) struct State {
     ports: Vec<Port>,
     /// Links over which nothing passes, each from one host to another.
     cuts: BTreeSet<(usize, usize)>,
+    /// Links on which no connection is made, each from one host to another.
+    closed: BTreeSet<(usize, usize)>,
     /// How much longer than the minimum a message takes at most, in milliseconds.
     jitter_ms: u64,
     pub(super) pipes: BTreeMap<u64, Pipe>,
@@ -104,6 +106,31 @@ impl SharedNetwork {
             true => _ = state.cuts.insert((from, to)),
             false => _ = state.cuts.remove(&(from, to)),
         }
+    }
+
+    /// Keeps hosts from making connections with each other, or lets them again.
+    pub(super) fn close(&self, one: usize, other: usize, is_closed: bool) {
+        let mut state = self.state.lock();
+        for link in [(one, other), (other, one)] {
+            match is_closed {
+                true => _ = state.closed.insert(link),
+                false => _ = state.closed.remove(&link),
+            }
+        }
+    }
+
+    /// Breaks the connections that one host has made to another, in the order in which they were made, except the first
+    /// few.
+    pub(super) fn break_connections(&self, from: usize, to: usize, except: usize) {
+        let mut state = self.state.lock();
+        let made = state.pipes.iter().filter(|(id, pipe)| is_callers(**id) && (pipe.from, pipe.to) == (from, to));
+        let broken: Vec<u64> = made.map(|(id, _)| *id).skip(except).collect();
+        let mut wakers = Vec::new();
+        for id in broken.into_iter().flat_map(|id| [id, opposite(id)]) {
+            wakers.extend(state.pipes.get_mut(&id).into_iter().flat_map(Pipe::break_off));
+        }
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn set_jitter(&self, jitter_ms: u64) {
@@ -188,7 +215,7 @@ impl SharedNetwork {
     pub(super) fn dial(&self, from: usize, to: usize) -> Dialed {
         let mut state = self.state.lock();
         let is_cut = state.cuts.contains(&(from, to)) || state.cuts.contains(&(to, from));
-        if is_cut || !state.ports[to].is_powered {
+        if is_cut || state.closed.contains(&(from, to)) || !state.ports[to].is_powered {
             return Dialed::Silence;
         }
         if state.ports[to].listening.is_none() {
@@ -212,6 +239,11 @@ impl SharedNetwork {
 /// Returns the other direction of a connection.
 fn opposite(pipe: u64) -> u64 {
     pipe ^ 1
+}
+
+/// Returns whether the host that made a connection writes this direction of it.
+fn is_callers(pipe: u64) -> bool {
+    pipe.is_multiple_of(2)
 }
 
 impl State {
@@ -270,6 +302,13 @@ impl Pipe {
             has_reader: true,
             has_writer: true,
         }
+    }
+
+    /// Breaks this direction for both ends. Returns what waits for it.
+    fn break_off(&mut self) -> impl Iterator<Item = Waker> + use<> {
+        (self.is_broken_for_writer, self.is_broken_for_reader) = (true, true);
+        self.under_way.clear();
+        self.reader.take().into_iter().chain(self.writer.take())
     }
 
     /// Takes up to `max` bytes that have arrived.

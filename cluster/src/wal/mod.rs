@@ -1,8 +1,8 @@
 //! The write-ahead log of one data directory. All groups share it, so that one fsync serves them all.
 //!
 //! The log is a sequence of preallocated segments. A segment has [`frame`]s, each of which was made durable by one
-//! fsync; a frame has [`record`]s. A [`ledger`] per group indexes the records. [`recovery`] reads the log back;
-//! [`writer`] writes it, on a thread that [`runner`] starts.
+//! fsync; a frame has [`record`]s. A [`ledger`] per group indexes the records. [`recovery`] reads the log back, through
+//! a [`window`]; [`writer`] writes it, on a thread that [`runner`] starts.
 //!
 //! - Space is reserved before anything is proposed ([`room`]): an admitted write always finds room.
 //! - Everything found when the log is opened is made durable before any of it is acknowledged.
@@ -30,6 +30,7 @@ mod segment;
 pub(crate) mod simulated_runner;
 #[cfg(test)]
 mod wal_tests;
+mod window;
 mod writer;
 
 use std::collections::BTreeMap;

@@ -5,14 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::frame::{self, HEADER, SegmentContent};
+use super::frame::{HEADER, SegmentContent};
 use super::ledger::{Ledger, Position};
 use super::record::Record;
 use super::segment::{self, HeaderContent, SEGMENT_HEADER};
+use super::window::Window;
 use super::writer::Active;
 use super::{Announcer, Segment, Segments, WalError, WalOptions, reach};
 use crate::disk::{Disk, DiskFile, PAGE, Pages};
-use crate::limits::{OPENING_PROGRESS_INTERVAL, WAL_READ_BYTES};
+use crate::limits::OPENING_PROGRESS_INTERVAL;
 use crate::progress::Progress;
 
 /// The content of a log that was read.
@@ -159,14 +160,43 @@ pub(crate) fn is_begun(disk: &dyn Disk, directory: &Path) -> io::Result<bool> {
     Ok(is_there || reach::read(disk, directory)?.is_some())
 }
 
-/// Returns the newest segment that the log in a directory had, if that segment is missing. Returns `None` otherwise.
+/// Returns the segment with which a log ends that has lost its end: the newest one that was noted if that one is
+/// missing, or the newest one that is there if frames are missing that were durable when the log was last closed.
+/// Returns `None` if nothing is known to be missing. Changes nothing.
 ///
 /// # Errors
-/// Fails when the directory, or the file beside it, cannot be read.
+/// Fails when the directory, the file beside it, or a segment cannot be read.
 pub(crate) fn missing_end(disk: &dyn Disk, directory: &Path) -> io::Result<Option<PathBuf>> {
-    let last = disk.list(directory)?.iter().filter_map(|path| segment::number(path)).max();
-    let reached = reach::read(disk, directory)?.filter(|reached| last < Some(*reached));
-    Ok(reached.map(|reached| segment::path(directory, reached)))
+    let paths = disk.list(directory)?;
+    let mut numbers: Vec<u64> = paths.iter().filter_map(|path| segment::number(path)).collect();
+    numbers.sort_unstable();
+    let last = numbers.last().copied();
+    if let Some(reached) = reach::read(disk, directory)?.filter(|reached| last < Some(*reached)) {
+        return Ok(Some(segment::path(directory, reached)));
+    }
+    let Some(noted) = reach::read_end(disk, directory)? else { return Ok(None) };
+    let ends_before = last_frame(disk, directory, &numbers)? < Some(noted);
+    Ok(last.filter(|_| ends_before).map(|last| segment::path(directory, last)))
+}
+
+/// Returns the number of the last frame in segments, up to the first damage in the newest one that has frames.
+fn last_frame(disk: &dyn Disk, directory: &Path, numbers: &[u64]) -> io::Result<Option<u64>> {
+    let mut buffer = Vec::new();
+    for number in numbers.iter().rev() {
+        let file = disk.open(&segment::path(directory, *number))?;
+        let (mut window, mut last) = (Window::new(&*file, &mut buffer)?, None);
+        let mut offset = SEGMENT_HEADER;
+        while offset < window.size {
+            let expected = last.map(|last| last + 1);
+            let SegmentContent::Frame(header) = window.look(offset, *number, expected)? else { break };
+            last = Some(header.sequence);
+            offset += header.frame_length();
+        }
+        if last.is_some() {
+            return Ok(last);
+        }
+    }
+    Ok(None)
 }
 
 fn first_segment(disk: &dyn Disk, options: &WalOptions, segments: &mut Segments) -> io::Result<Active> {
@@ -239,68 +269,6 @@ fn read_segment(
         }
     }
     Ok(SegmentEnd { offset: offset as u64, size: window.size as u64, frame })
-}
-
-/// A part of a segment in memory, since a whole segment is far larger than what is examined at a time.
-struct Window<'a> {
-    file: &'a dyn DiskFile,
-    buffer: &'a mut Vec<u8>,
-    /// The offset in the segment at which the buffer begins.
-    start: usize,
-    /// The size of the segment.
-    size: usize,
-}
-
-impl<'a> Window<'a> {
-    fn new(file: &'a dyn DiskFile, buffer: &'a mut Vec<u8>) -> io::Result<Window<'a>> {
-        buffer.clear();
-        let size = file.size()? as usize;
-        Ok(Window { file, buffer, start: 0, size })
-    }
-
-    /// Returns these bytes of the segment, up to its end.
-    fn bytes(&mut self, offset: usize, length: usize) -> io::Result<&[u8]> {
-        let end = offset.saturating_add(length).min(self.size);
-        if offset < self.start || end > self.start + self.buffer.len() {
-            let read = (end - offset).max(WAL_READ_BYTES).min(self.size - offset);
-            self.buffer.clear();
-            self.buffer.resize(read, 0);
-            self.file.read_at(offset as u64, self.buffer)?;
-            self.start = offset;
-        }
-        Ok(&self.buffer[offset - self.start..end - self.start])
-    }
-
-    /// Examines an offset. A complete frame is judged by itself, anything else by everything that follows it.
-    fn look(&mut self, offset: usize, number: u64, expected: Option<u64>) -> io::Result<SegmentContent> {
-        let length = frame::length(self.bytes(offset, HEADER)?);
-        if let Some(length) = length
-            && let SegmentContent::Frame(header) =
-                frame::look(self.bytes(offset, length)?, offset as u64, number, expected)
-        {
-            return Ok(SegmentContent::Frame(header));
-        }
-        if self.is_blank_from(offset)? {
-            return Ok(SegmentContent::End);
-        }
-        Ok(frame::look(self.bytes(offset, usize::MAX)?, offset as u64, number, expected))
-    }
-
-    /// Returns the number of bytes from an offset to the last one that was written.
-    fn written_from(&mut self, offset: usize) -> io::Result<usize> {
-        let bytes = self.bytes(offset, usize::MAX)?;
-        Ok(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1))
-    }
-
-    /// Returns whether nothing was written from an offset on.
-    fn is_blank_from(&mut self, offset: usize) -> io::Result<bool> {
-        for offset in (offset..self.size).step_by(WAL_READ_BYTES) {
-            if !frame::is_blank(self.bytes(offset, WAL_READ_BYTES)?) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
 }
 
 /// The names of the groups, the ledger of each, and the segments.

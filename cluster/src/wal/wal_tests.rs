@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use super::record::Record;
-use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, segment};
+use super::{Ballot, LogRef, Threads, Wal, WalError, WalOptions, frame, missing_end, segment};
 use crate::chance::Random;
 use crate::disk::Disk as _;
 use crate::disk::simulated::SimulatedDisk;
@@ -191,10 +191,12 @@ fn a_log_that_lost_its_end_since_it_was_closed_is_refused() {
     let killed = disk.crash(|_, _| true);
     wal.close();
     let (path, frames) = frames(&disk);
+    assert_eq!(missing_end(&disk, Path::new("/wal")).unwrap(), None);
     for (start, _) in &frames[1..] {
         let forget = |bytes: &mut Vec<u8>| bytes[*start..].fill(0);
         let closed = disk.crash(|_, _| true);
         closed.alter(&path, forget);
+        assert_eq!(missing_end(&closed, Path::new("/wal")).unwrap(), Some(path.clone()));
         match open(&closed) {
             Err(WalError::Damaged { path: named, offset, .. }) => {
                 assert_eq!((named, offset), (path.clone(), *start as u64))
@@ -204,6 +206,7 @@ fn a_log_that_lost_its_end_since_it_was_closed_is_refused() {
         // A log that was not closed may have ended there.
         let killed = killed.crash(|_, _| true);
         killed.alter(&path, forget);
+        assert_eq!(missing_end(&killed, Path::new("/wal")).unwrap(), None);
         open(&killed).unwrap().close();
     }
     let wal = open(&disk).unwrap();

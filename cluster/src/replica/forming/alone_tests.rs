@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
-use crate::replica::replica_tests::{Cluster, PATIENCE, create, pods, read};
+use crate::replica::test_cluster::{Cluster, PATIENCE, create, pods, read};
 use crate::{MembersError, Options, Revision, Standing, Store, TableOptions};
 
 /// Opens the store on a disk as a single replica, as a server does that is given no others.

@@ -152,12 +152,15 @@ impl Placement {
         join_all(groups.iter().map(|(_, node)| node.leadership().give_up())).await;
     }
 
-    /// Hands over all groups that this replica leads, each to the replica that leads the fewest.
+    /// Hands over all groups that this replica leads, each to the replica that leads the fewest. While others reach
+    /// more members, only to one of these.
     ///
     /// # Errors
     /// Names the groups that no other replica can lead now.
     pub(crate) async fn hand_over_all(&self) -> Result<(), String> {
-        handing_over::hand_over_all(self.own, &self.groups()).await
+        let reaches_fewer = self.reasons.lock().reaches_fewer;
+        let reached = reaches_fewer.then(|| self.hello.borrow().reached_voters);
+        handing_over::hand_over_all(self.own, &self.groups(), reached).await
     }
 
     async fn drain(&self) -> Result<(), String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
-use crate::replica::replica_tests::{Cluster, create, until};
+use crate::replica::test_cluster::{Cluster, create, until};
 use crate::{MembersError, Store};
 
 /// Returns the name of the member that leads a group, as a store knows.

@@ -13,6 +13,7 @@ use crate::wal::Wal;
 /// Keeps this replica from leading while its disk has no room, for as long as the store is open.
 pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
     let mut lacks = wal.lacks_room();
+    placement.set_full(false); // this may begin again after it failed
     while lacks.wait_for(|lacks| *lacks).await.is_ok() {
         tracing::error!("the disk has no room for the log to grow: handing over leadership; writes may be refused");
         placement.set_full(true);
@@ -28,6 +29,7 @@ pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
 
 /// Keeps this replica from leading while its disk cannot keep up with what it leads.
 pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
+    placement.set_slow(false); // this may begin again after it failed
     loop {
         wal.fell_behind().await;
         tokio::time::sleep(WAL_PATIENCE).await;

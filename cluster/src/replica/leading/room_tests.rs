@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::replica::replica_tests::{Cluster, create, pods, until};
+use futures_util::FutureExt;
+
+use super::room;
+use crate::replica::test_cluster::{Cluster, create, pods, until};
 use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Write, WriteError};
 
 /// The pause between two writes. Segments are small here, and a replica must report the lack of room while its segment
@@ -36,4 +39,18 @@ async fn members_are_removed_although_a_majority_has_no_room_for_writes() {
     cluster.disks["b"].set_room(None);
     until("b has room", || !stores[0].cluster().members.iter().any(|member| member.drained)).await;
     create(&stores[0], "ns/last").await;
+}
+
+#[tokio::test]
+async fn a_replica_with_room_may_lead_although_the_task_that_follows_its_disk_failed() {
+    let cluster = Cluster::new(&["a"], 1);
+    let stores = cluster.open_all().await;
+    let running = stores[0].running();
+    let (wal, placement) = (&running.wal, &running.placement);
+    placement.set_full(true);
+    assert!(room::follow(wal.clone(), placement.clone()).now_or_never().is_none());
+    assert!(!placement.is_drained());
+    placement.set_slow(true);
+    assert!(room::keep_pace(wal.clone(), placement.clone()).now_or_never().is_none());
+    assert!(!placement.is_drained());
 }

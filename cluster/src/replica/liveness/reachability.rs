@@ -2,8 +2,9 @@
 //!
 //! When the link between two members is cut and a third one reaches both, neither of the two should lead: the other
 //! would get no entries, and its clients would wait. So each replica announces in its hello how many members it reaches
-//! in both directions. A replica hands over its leadership, as if drained, if one that it reaches announces more
-//! members. When a member is down, or cut off from all, no replica reaches more than the others, and nothing changes.
+//! in both directions. A replica hands over its leadership, as if drained, if one that it hears, in whichever direction
+//! they are connected, announces more members, and a majority of them. When a member is down, or cut off from all, no
+//! replica reaches more than the others, and nothing changes.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::peer::Peers;
 use crate::peer::peer_view::PeerView;
 use crate::raft::Node;
 use crate::replica::leading::placement::Placement;
+use crate::replica::leading::reach;
 use crate::tasks;
 
 /// Compares how many members this replica reaches with what others announce.
@@ -47,12 +49,15 @@ impl Reachability {
     pub(super) fn update(&mut self, group: &Node, view: &PeerView, now: Instant) {
         let (own, voters) = (self.placement.own(), group.roster().voters());
         let has_vote = voters.contains(&own);
+        let others = voters.iter().copied().filter(|voter| *voter != own);
         let (reached, unreached): (Vec<u64>, Vec<u64>) =
-            voters.into_iter().filter(|voter| *voter != own).partition(|voter| view.connects_both_ways(*voter));
+            others.clone().partition(|voter| view.connects_both_ways(*voter));
         let reached_voters = if has_vote { reached.len() as u32 + 1 } else { 0 };
         self.placement.announce_reached_voters(reached_voters);
         self.log_majority(has_vote && 2 * (reached.len() + 1) <= reached.len() + unreached.len() + 1, now);
-        let reaches_fewer = has_vote && reached.iter().any(|voter| self.peers.reached_voters(*voter) > reached_voters);
+        let exceeds = |voter| reach::exceeds(self.peers.reached_voters(voter), reached_voters, voters.len());
+        // A replica that others cannot call may still be the leader that they hear: it calls them.
+        let reaches_fewer = has_vote && others.filter(|voter| view.receives_from(*voter)).any(exceeds);
         self.since = reaches_fewer.then(|| self.since.unwrap_or(now));
         let reaches_fewer_for_long = self.since.is_some_and(|since| now >= since + REACHES_FEWER_PATIENCE);
         if self.placement.set_reaches_fewer(reaches_fewer_for_long) {

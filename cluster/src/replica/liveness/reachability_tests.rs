@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::limits::{PEER_SILENCE_MAX, REACHES_FEWER_PATIENCE};
 use crate::machine::Machine;
 use crate::peer::{Connected, Connecting, Listener, Network, TlsNetwork};
-use crate::replica::replica_tests::{Cluster, PATIENCE, create, read, until};
+use crate::replica::test_cluster::{Cluster, PATIENCE, create, read, until};
 use crate::{PeerTls, Store};
 
 /// The network of a member whose link to one other member can be cut.

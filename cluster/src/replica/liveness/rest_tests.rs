@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::limits::{ELECTION_TIMEOUT, QUORUM_SILENCE_MAX};
-use crate::replica::replica_tests::{Cluster, PATIENCE, create, read, until};
+use crate::replica::test_cluster::{Cluster, PATIENCE, create, read, until};
 use crate::{GroupStatus, Standing, Store};
 
 fn groups(store: &Store) -> Vec<GroupStatus> {

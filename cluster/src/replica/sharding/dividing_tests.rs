@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
-use crate::replica::replica_tests::{self, Cluster, PATIENCE};
+use crate::replica::test_cluster::{self, Cluster, PATIENCE};
 use crate::{
     Change, ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, ReadError, Revision,
     Selection, Snapshot, SnapshotError, Store, Table, TableId, Terms, Write, WriteError,
@@ -452,7 +452,7 @@ async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
         let traffic = Traffic::begin(&stores[..2]);
         // The traffic uses two of the stores; the third one leads and is stopped.
         stores[0].transfer(None, "c").await.unwrap();
-        replica_tests::until("c leads", || *stores[2].leadership().borrow()).await;
+        test_cluster::until("c leads", || *stores[2].leadership().borrow()).await;
         let dividing = stores[0].clone();
         let dividing = tokio::spawn(async move { dividing.divide(&pods(), 4).await });
         until(&stores[number % 3], stage).await;
