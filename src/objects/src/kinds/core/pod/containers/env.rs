@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::paths;
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::volumes::paths;
 use crate::rules::{names, resources};
 
 /// Fields of a pod that an environment variable can refer to.

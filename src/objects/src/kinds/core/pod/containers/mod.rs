@@ -1,11 +1,20 @@
 //! Validation of containers: init, ordinary and ephemeral ones.
+//!
+//! `env` checks environment variables, `handlers` probes and lifecycle hooks, `mounts` the volumes that a container
+//! mounts. `image` parses the names of images for the default pull policy.
+
+pub(super) mod env;
+mod handlers;
+pub(super) mod image;
+mod mounts;
 
 use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
+use super::resources::requirements;
+use super::security;
 use super::spec::{Surroundings, choice, for_each_container};
-use super::{env, handlers, mounts, requirements, security};
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
