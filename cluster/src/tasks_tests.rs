@@ -1,4 +1,4 @@
-//! Tests of what the end of each kind of task means.
+//! Tests of the effect that the end of each kind of task has.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

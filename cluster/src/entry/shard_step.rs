@@ -24,7 +24,7 @@ pub(crate) struct ShardStep {
     pub(crate) action: Action,
 }
 
-/// What a step does.
+/// The effect of a step on its shard.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// The shard takes over objects from the former division.
@@ -41,7 +41,7 @@ pub(crate) enum Action {
 pub(crate) struct Filling {
     /// Number of the step.
     pub(crate) step: u64,
-    /// Whether the shard first drops what it took over before.
+    /// Whether the shard first drops the objects that it took over before.
     pub(crate) anew: bool,
     /// Versions with their revisions, and keys that must not exist any more.
     pub(crate) operations: Vec<(Key, Revision, Operation)>,

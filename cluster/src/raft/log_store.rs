@@ -93,7 +93,7 @@ impl LogStore {
         self.group
     }
 
-    /// Returns what the log contains of the group besides its entries.
+    /// Returns the state of the group in the log, apart from its entries.
     pub(super) fn state(&self) -> GroupState {
         self.wal.state(self.group)
     }
@@ -242,8 +242,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_committed(&mut self, committed: Option<LogIdentity>) -> Result<(), io::Error> {
-        // Becomes durable with the next write. Losing it costs nothing: after a restart the leader tells what is
-        // committed.
+        // Becomes durable with the next write. Losing it costs nothing: after a restart the leader tells which entries
+        // are committed.
         if let Some(committed) = committed {
             self.wal.append(self.group, None, |appender| appender.committed(log_ref(&committed)));
         }

@@ -71,7 +71,7 @@ impl Mandates {
         }
     }
 
-    /// Answers a replica that asks whether this one knows of a later ballot than that of a leader which gave up.
+    /// Answers whether this replica knows of a later ballot than the one of a leader that gave up.
     pub(super) async fn judge(&self, call: &message::VoteCall) -> std::io::Result<message::VoteAnswer> {
         let own = self.raft.with_raft_state(|state| wire::ballot(state.vote_ref())).await;
         let ballot = own.map_err(std::io::Error::other)?;

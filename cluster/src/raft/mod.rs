@@ -8,11 +8,12 @@
 //!   the [`tenure`] of this replica as the leader, the [`formation`] of the group, its [`leadership`], for which
 //!   [`mandate`] checks requests to take over, the [`administration`] of its members.
 //! - [`proposals`] proposes batches; [`promises`] delays answers until other members have promised larger revisions;
-//!   [`reading`] waits for what reads must see; [`snapshotting`] decides when snapshots are written; [`status`] reports
-//!   the state of a group; [`rest`] and [`resting`] let idle groups rest. [`error`] says why some of this fails.
-//! - [`network`] calls other replicas over a [`link`] to each, at their [`addresses`], and records what they have
-//!   [`acknowledged`]; [`service`] answers them. For snapshots, [`snapshot_sending`] and [`snapshot_receiving`] do so.
-//!   All use the messages of [`wire`].
+//!   [`reading`] waits for the entries that reads must see; [`snapshotting`] decides when snapshots are written;
+//!   [`status`] reports the state of a group; [`rest`] and [`resting`] let idle groups rest. [`error`] says why some of
+//!   this fails.
+//! - [`network`] calls other replicas over a [`link`] to each, at their [`addresses`], and records which entries they
+//!   have [`acknowledged`]; [`service`] answers them. For snapshots, [`snapshot_sending`] and [`snapshot_receiving`] do
+//!   so. All use the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;

@@ -104,7 +104,7 @@ pub(super) async fn create(store: &Store, key: &str) -> Revision {
     }
 }
 
-/// Returns what a consistent read shows.
+/// Returns the objects of a consistent read.
 pub(super) async fn read(store: &Store, key: &str) -> Option<Revision> {
     let table = store.table(&pods());
     store.barrier(&table).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_cluster_survives_the_loss_of_each_member() {
     }
 }
 
-/// How long tests wait for what must happen: so long that only a test that hangs takes longer, even on a busy machine.
+/// How long tests wait for an event that must happen: only a test that hangs takes longer, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until a condition holds.
@@ -455,7 +455,7 @@ async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
 }
 
-/// Returns what a member knows of the others: their names, and whether all of them have votes everywhere.
+/// Returns the others as a member knows them: their names, and whether all of them have votes everywhere.
 fn voters(store: &Store) -> Vec<(String, bool)> {
     store.cluster().members.into_iter().map(|member| (member.name, member.votes)).collect()
 }

@@ -49,7 +49,8 @@ impl Recovered {
     }
 }
 
-/// Reads all segments, cuts off a frame that was never completed, and fails on damage. What it returns is durable.
+/// Reads all segments, cuts off a frame that was never completed, and fails on damage. Everything that it returns is
+/// durable.
 fn recover(disk: &dyn Disk, options: &WalOptions, mut collector: RecordCollector) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
@@ -241,7 +242,7 @@ fn read_segment(
     Ok(SegmentEnd { offset: offset as u64, size: window.size as u64, frame })
 }
 
-/// A part of a segment in memory, since a whole segment is far larger than what is examined at a time.
+/// A part of a segment in memory, since a whole segment is far larger than the part that is examined at a time.
 struct Window<'a> {
     file: &'a dyn DiskFile,
     buffer: &'a mut Vec<u8>,
@@ -335,7 +336,7 @@ impl RecordCollector {
     }
 
     /// Applies the records of a frame whose body is at `start` in a segment. The error is the offset of a bad record in
-    /// the body, and what is wrong with it.
+    /// the body, and the fault of that record.
     fn read_frame(
         &mut self,
         body: &[u8],

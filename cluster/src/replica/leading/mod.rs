@@ -1,6 +1,6 @@
-//! What this replica leads.
+//! The groups that this replica leads.
 //!
-//! - [`placement`] knows what it should lead; [`handing_over`] gives groups to other replicas.
+//! - [`placement`] decides which groups it should lead; [`handing_over`] gives groups to other replicas.
 //! - [`balance`] spreads leaders over members; [`room`] moves leadership away from a replica whose disk is full or
 //!   slow.
 
