@@ -99,7 +99,7 @@ fn init(spec: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut E
     }
 }
 
-/// Checks that an init container that ends has no fields that only sidecars may have.
+/// Checks that an init container that is no sidecar has no fields of sidecars.
 fn only_sidecars(container: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if !container.at(&[key]).is_null() {
