@@ -32,7 +32,7 @@ pub struct FlagFiles {
     pub keys: KeySet,
     /// The configuration of admission plugins.
     pub admission: Configuration,
-    /// The issuers of tokens, and who needs no credentials.
+    /// The issuers of tokens, and the requests that need no credentials.
     pub authentication: Authentication,
     /// The authorizers as they are configured.
     pub authorizers: Authorizers,

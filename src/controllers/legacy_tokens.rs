@@ -56,7 +56,7 @@ async fn label(agent: &Agent, target: Target<'_>, uid: &str, (label, time): (&st
     agent.edit(target, uid, |secret| secret.set_at(&[LABELS[0], LABELS[1], label], &*day)).await
 }
 
-/// What happens to a token that is unused.
+/// The next action on a token that is unused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenAction {
     /// It is refused from now on.

@@ -140,7 +140,7 @@ impl KmsPlugin {
         Ok(Encrypted { content, key: Some(issued.encrypted.clone()) }.encode_to_vec())
     }
 
-    /// Decrypts what [`KmsPlugin::encrypt`] has encrypted.
+    /// Decrypts data that [`KmsPlugin::encrypt`] has encrypted.
     ///
     /// # Errors
     /// The plugin does not answer, refuses, or returns another key.

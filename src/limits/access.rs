@@ -1,4 +1,4 @@
-//! The limits of access: who a user is, and what the user may do.
+//! The limits of access: of authentication and of authorization.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub const TOKEN_ANSWERS: usize = 16_384;
 /// Time between two checks whether the files that configure authentication and authorization have changed.
 pub const CONFIGURATION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Answers of a webhook about what users may do that are kept.
+/// Kept answers of a webhook about the permissions of users.
 pub const ACCESS_ANSWERS: usize = 8_192;
 
 /// Questions that webhooks are asked about one request.
@@ -29,7 +29,7 @@ pub const TOKENS_ASKED_AT_ONCE: usize = 1_024;
 /// Bytes of an answer of a webhook about a token or a request.
 pub const REVIEW_ANSWER_BYTES: usize = 1 << 20;
 
-/// About how many bytes such an answer may have to be kept. The webhook is asked again for larger ones.
+/// About how many bytes a kept answer may have. The webhook is asked again for larger ones.
 pub const REVIEW_KEPT_BYTES: usize = 8_192;
 
 /// How long an OpenID issuer has to answer one request.
@@ -84,7 +84,7 @@ pub const REVIEW_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The timeout of such a call, unless it is configured.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The shortest time for which the user is kept that a webhook found for a token, as in the reference.
+/// The shortest time for which a webhook's answer about a token is kept, as in the reference.
 pub const TOKEN_ANSWER_LIFETIME_MIN: Duration = Duration::from_secs(10);
 
 /// Longest part of a group's name after `system:bootstrappers:`, in bytes.

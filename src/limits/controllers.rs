@@ -80,7 +80,7 @@ pub const LEGACY_TOKEN_SEARCH_INTERVAL: Duration = Duration::from_secs(86_400);
 /// Pods of missing nodes that are processed concurrently.
 pub const LOST_POD_WORKERS: usize = 8;
 
-/// How long such pods stay after their node went missing, which a kubelet may register again.
+/// How long these pods stay after their node went missing, since a kubelet may register the node again.
 pub const LOST_POD_QUARANTINE: Duration = Duration::from_secs(40);
 
 /// Quotas that are counted concurrently.
@@ -119,7 +119,7 @@ pub const IDENTITY_RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
 /// Delay before a failed renewal is retried.
 pub const IDENTITY_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Delay before such a lease is created again after its deletion.
+/// Delay before that lease is created again after its deletion.
 pub const IDENTITY_SETTLE: Duration = Duration::from_secs(2);
 
 /// How long an object stays at least after it was written, even if it has expired: its writer may want to read it.

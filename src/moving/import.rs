@@ -50,7 +50,7 @@ pub struct Import {
     /// Take over from a running API server once all objects were copied, without following later changes.
     #[arg(long, requires = "from_server", conflicts_with = "dry_run")]
     once: bool,
-    /// Only report what would be imported and what would not. Nothing is written.
+    /// Only report which objects would be imported, and which refused. Nothing is written.
     #[arg(long)]
     dry_run: bool,
 }
@@ -122,7 +122,7 @@ impl Import {
         Ok(())
     }
 
-    /// Reports what would be imported from a server.
+    /// Reports which objects would be imported from a server.
     fn try_live(&self, kubeconfig: &Path) -> Result<(), ImportError> {
         let mut live = Live::open(kubeconfig, None)?;
         let serve = self.make(live.revision(), live.drafts())?;

@@ -26,7 +26,7 @@ impl Authority {
     /// once.
     ///
     /// # Errors
-    /// If a file cannot be read or written or is damaged, if the certificate is there without its key, or if it belongs
+    /// If a file cannot be read or written or is damaged, if the certificate exists without its key, or if it belongs
     /// to another key.
     pub fn open(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
         let path = dir.join(format!("{name}.crt"));
