@@ -80,23 +80,24 @@ pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
 /// Pause after a failed snapshot before the next attempt. Each further failure doubles it.
 pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// The longest such pause.
+/// The longest pause after a failed snapshot.
 pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
 /// How long Raft may take to know a snapshot that was written.
 pub const SNAPSHOT_ANNOUNCED_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of entries that are applied together when a store is opened, unless one entry is larger.
 pub const REPLAY_CHUNK_BYTES: usize = 8 << 20;
-/// Chunks of such entries that are decoded before they can be applied.
+/// Chunks of entries that are decoded before they can be applied, when a store is opened.
 pub const REPLAY_CHUNKS_MAX: usize = 4;
 /// Messages about entries that may wait to be applied while the log is still being read.
 pub const ANNOUNCED_MESSAGES_MAX: usize = 64;
-/// Entries in one such message: about 60 bytes of memory each.
+/// Entries in one message about entries to apply: about 60 bytes of memory each.
 pub const ANNOUNCED_ENTRIES_MAX: usize = 1_024;
 /// Threads that decode a snapshot while it is being read.
 pub const SNAPSHOT_DECODERS: usize = 2;
 /// Bytes of a snapshot that are written and made durable at once.
 pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
-/// Interval between such writes when nobody waits for the snapshot: 16 MiB/s at first, twice as fast after each minute.
+/// Interval between two writes of a snapshot for which nobody waits: 16 MiB/s at first, twice as fast after each
+/// minute.
 pub const SNAPSHOT_WRITE_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the state from which a snapshot is written is held. A snapshot that takes longer is abandoned.
 pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);

@@ -66,7 +66,7 @@ pub enum MembersError {
     /// No member has that name.
     #[error("there is no member {0:?}")]
     Unknown(String),
-    /// There is no such group.
+    /// No group has this name.
     #[error("there is no group {0:?}")]
     UnknownGroup(String),
     /// The replica to admit cannot be asked for its identity.

@@ -60,8 +60,8 @@ pub const FIELDS_SEARCHED_MAX: usize = 128;
 /// The largest number of levels of a YAML text that is read as JSON.
 pub const YAML_JSON_DEPTH_MAX: usize = 100;
 
-/// The largest number of bytes of the keys of such a text. YAML has a limit of 1,024 characters, counted in another
-/// way.
+/// The largest number of bytes of the keys of a YAML text that is read as JSON. YAML has a limit of 1,024 characters,
+/// counted in another way.
 pub const YAML_JSON_KEY_BYTES_MAX: usize = 1_000;
 
 /// The number of characters that a key of YAML without `?` may have.

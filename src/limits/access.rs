@@ -81,7 +81,7 @@ pub const QUESTION_KEPT_BYTES: usize = 10_000;
 /// The wait before a failed call of a webhook about a token or a request is repeated for the first time.
 pub const REVIEW_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The timeout of such a call, unless it is configured.
+/// The timeout of a call of a webhook about a token or a request, unless it is configured.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The shortest time for which a webhook's answer about a token is kept, as in the reference.
@@ -103,7 +103,7 @@ pub const TOKEN_MIN_SECONDS: i64 = 600;
 /// The longest validity of a token that may be requested, in seconds.
 pub const TOKEN_MAX_SECONDS: i64 = 1 << 32;
 
-/// The validity that kubelets request for the tokens of pods, in seconds. Such tokens are valid for a year, for
+/// The validity that kubelets request for the tokens of pods, in seconds. These tokens are valid for a year, for
 /// programs that read their token only once, and contain the time at which they should be replaced (KEP-1205).
 pub const TOKEN_KUBELET_SECONDS: i64 = 3_607;
 

@@ -27,8 +27,8 @@ pub const NAMESPACE_SETTLE: Duration = Duration::from_secs(5);
 /// Delay before a removed namespace is searched once more for objects that were stored late.
 pub const NAMESPACE_SWEEP: Duration = Duration::from_secs(2);
 
-/// Delay before the last such search. While a group has no leader, writes that were admitted before are retried for
-/// some time.
+/// Delay before a removed namespace is searched for the last time. While a group has no leader, writes that were
+/// admitted before are retried for some time.
 pub const NAMESPACE_LAST_SWEEP: Duration = Duration::from_secs(40);
 
 /// Longest time between two checks of the remaining content of a namespace.
@@ -74,7 +74,7 @@ pub const TOKEN_SECRET_WORKERS: usize = 8;
 /// `--legacy-service-account-token-clean-up-period` of kube-controller-manager, in seconds.
 pub const LEGACY_TOKEN_UNUSED_SECONDS: i64 = 365 * 86_400;
 
-/// Interval between two searches for such tokens.
+/// Interval between two searches for unused tokens in Secrets.
 pub const LEGACY_TOKEN_SEARCH_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// Pods of missing nodes that are processed concurrently.

@@ -39,12 +39,12 @@ pub struct Import {
     encryption_provider_config: Option<PathBuf>,
     /// File for keys that cannot be imported, a line of JSON for each. Default: DATA_DIR.aside.
     ///
-    /// The file is created only if there are such keys. It may contain Secrets.
+    /// The file is created only if some keys cannot be imported. It may contain Secrets.
     #[arg(long, value_name = "FILE")]
     aside: Option<PathBuf>,
     /// Accept a snapshot without a hash at its end, such as a file copied from an etcd data directory.
     ///
-    /// Whether such a snapshot is complete cannot be checked.
+    /// Without the hash, the command cannot check whether the snapshot is complete.
     #[arg(long)]
     skip_hash_check: bool,
     /// Take over from a running API server once all objects were copied, without following later changes.

@@ -22,8 +22,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates what is missing. Several servers may do so at
-    /// once.
+    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates missing ones. Several servers may do so at once.
     ///
     /// # Errors
     /// If a file cannot be read or written or is damaged, if the certificate exists without its key, or if it belongs

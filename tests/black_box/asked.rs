@@ -1,4 +1,4 @@
-//! Webhooks that find the users of tokens and decide what users may do.
+//! Webhooks that find the users of tokens and authorize their requests.
 
 use std::fs;
 use std::path::{Path, PathBuf};

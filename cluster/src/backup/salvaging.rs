@@ -93,7 +93,7 @@ pub async fn salvage(
 }
 
 /// Warns if the newest segment of the log is missing. The salvage goes on. The copy has the rest of the log, but not
-/// the note of how far the log had come: with that note, a store refuses to open such a log.
+/// the note of how far the log had come: with that note, a store refuses to open an incomplete log.
 fn warn_of_missing_log(directory: &Path, key_wrapping: Option<Arc<dyn KeyWrapping>>) {
     let disk = EncryptedDisk::over(Arc::new(LocalDisk::DURABLE), key_wrapping);
     match missing_end(&disk, &directory.join(LOG)) {

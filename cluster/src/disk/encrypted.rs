@@ -134,7 +134,7 @@ impl Disk for EncryptedDisk {
                 wrapped.is_current(&*self.wrapping) || wrapped.rewrap(&*file, &*self.wrapping)?
             }
             Beginning::Plain => FileKey::create(&*self.wrapping)?.is_none(),
-            Beginning::Unknown => true, // a copy would hide what is wrong
+            Beginning::Unknown => true, // a copy would hide the fault
         };
         if stays { Ok(()) } else { self.replace(path) }
     }

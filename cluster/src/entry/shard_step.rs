@@ -3,7 +3,7 @@
 //! A shard of a new division is filled with the objects of the former division, then opened, and ended when the table
 //! is divided again. Each step is an entry in the log of the shard's group, so that every replica takes it at the same
 //! point. Steps that fill a shard are numbered. A step that does not follow the last one has no effect; a former leader
-//! may propose such a step.
+//! may propose one.
 
 use super::Operation;
 use crate::shard_map::Epoch;

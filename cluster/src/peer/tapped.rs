@@ -59,7 +59,7 @@ impl State {
     }
 }
 
-/// The test's handle on such a network. Cheap to clone.
+/// The test's handle on a tapped network. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<watch::Sender<State>>);
 

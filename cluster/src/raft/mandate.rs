@@ -1,8 +1,8 @@
 //! Checks whether a request of a leader to take over is still valid.
 //!
 //! Voters elect a replica that the leader has asked to take over even while they hear from a leader. A process that
-//! stood still may see such a request long after another replica took over without its knowledge, and would depose the
-//! new leader. It therefore first asks the others whether they know of a later vote. Any later leader was elected by a
+//! stood still may see the request long after another replica took over without its knowledge, and would depose the new
+//! leader. It therefore first asks the others whether they know of a later vote. Any later leader was elected by a
 //! majority, and every majority includes one of those that answer, no matter which others stood still or for how long.
 
 use std::collections::BTreeSet;

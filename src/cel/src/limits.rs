@@ -19,7 +19,7 @@ pub const CHARACTERS_MAX: usize = 100_000;
 /// How many syntax errors are reported.
 pub const SYNTAX_ERRORS_MAX: u32 = 100;
 /// The deepest nesting of a value that an expression creates from the results of other expressions: that of a body.
-/// After the evaluation, such values are walked and dropped recursively.
+/// After the evaluation, these values are walked and dropped recursively.
 pub const NESTING_MAX: u32 = 512;
 /// The cost limit of one evaluation of a match condition of an authorization webhook, or of an expression of claims.
 pub const ACCESS_COST_MAX: u64 = 1_000_000;

@@ -25,7 +25,7 @@ pub struct Options {
     pub any_deletion_cost: bool,
     /// Selectors in affinity terms may have values that no label can have.
     pub any_selector_value: bool,
-    /// Required node affinity may have such values.
+    /// Required node affinity may have values that no label can have.
     pub any_node_affinity_value: bool,
     /// Amounts of huge pages need not be multiples of the page.
     pub uneven_huge_pages: bool,
