@@ -230,8 +230,8 @@ impl Boot {
         );
     }
 
-    /// Serves what `configure` registers until the drain begins, and then until `is_idle` returns true or the grace
-    /// period ends. Connections without a request do not delay the end. Every connection uses TLS and has its
+    /// Serves the services that `configure` registers until the drain begins, and then until `is_idle` returns true or
+    /// the grace period ends. Connections without a request do not delay the end. Every connection uses TLS and has its
     /// [`crate::access::ConnectionIdentity`] in its data.
     ///
     /// # Errors

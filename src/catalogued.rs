@@ -7,7 +7,7 @@ use crate::kinds;
 
 /// Tables that admission of other objects reads. These reads must be current, and a member catches up only with the
 /// group `default` and the object's own group, so these tables always stay in `default`. A test of `tables::lookup`
-/// compares the list with what the code reads.
+/// compares the list with the tables that the code reads.
 pub const CONSULTED: [&str; 15] = [
     "apiextensions.k8s.io/customresourcedefinitions",
     "limitranges",

@@ -195,8 +195,8 @@ fn end(done: Result<(), impl std::error::Error + 'static>) -> ExitCode {
 }
 
 /// Turns off log targets to which libraries write errors that need no attention: broken connections, with which any
-/// client could fill the log; requests that a group refused, which their senders report; and groups that stopped with
-/// the server. A filter that names a target turns it on.
+/// client could fill the log; requests that a group refused, since their senders report the refusal; and groups that
+/// stopped with the server. A filter that names a target turns it on.
 const NO_ERRORS: &str = "actix_http::h1=off,actix_http::h2=off,h2=off,rustls=off,\
                          openraft::raft::raft_inner=off,openraft::raft::api::management=off";
 

@@ -28,11 +28,11 @@ pub struct FlagFiles {
     pub proxy: Option<Arc<FrontProxy>>,
     /// The key that signs tokens of service accounts.
     pub signing: Option<SigningKey>,
-    /// Further keys that verify such tokens.
+    /// Further keys that verify tokens of service accounts.
     pub keys: KeySet,
     /// The configuration of admission plugins.
     pub admission: Configuration,
-    /// The issuers of tokens, and who needs no credentials.
+    /// The issuers of tokens, and the requests that need no credentials.
     pub authentication: Authentication,
     /// The authorizers as they are configured.
     pub authorizers: Authorizers,
@@ -42,7 +42,7 @@ pub struct FlagFiles {
     pub token_webhook: Option<TokenWebhook>,
     /// Makes requests to other servers, through the proxies that are configured.
     pub outbound: Outbound,
-    /// The keys that encrypt what is stored.
+    /// The keys that encrypt the stored data.
     pub storage_keys: Option<StorageKeys>,
     /// The policy, the log and the webhook of auditing.
     pub audit: Option<audit::Prepared>,

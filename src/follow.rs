@@ -11,7 +11,7 @@ use crate::scan::scan;
 /// follower falls behind the history window, the list begins again.
 #[derive(Debug)]
 pub enum Seen<'a> {
-    /// A list begins: what was seen before may have changed or be gone.
+    /// A list begins: objects that were seen before may have changed or be gone.
     Begin,
     /// An object of the list.
     Present(&'a Arc<Object>),

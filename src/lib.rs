@@ -15,7 +15,7 @@
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
-//! - The keys of what is stored: `encryption`
+//! - The keys of stored data: `encryption`
 //! - Resources: `custom`, `served`, `selector`
 //! - Requests: `access`, `request`, `answer`, `streams`, `fairness`
 //! - Auditing: `audit`

@@ -29,8 +29,8 @@ pub fn answer(text: impl Display) -> ExitCode {
     }
 }
 
-/// Writes what a command has done, as a line. The command has done it even if nobody reads the line, so that a failure
-/// to write it is no failure of the command.
+/// Writes a line about the completed work of a command. A failure to write the line is no failure of the command, since
+/// its work is done.
 pub fn report(line: impl Display) {
     let _ = print(&format!("{line}\n"));
 }

@@ -1,7 +1,7 @@
 //! How long a task may hold its thread before other tasks run.
 //!
 //! A task that wakes itself runs again before its thread looks for input, up to 61 times with the runtime's defaults.
-//! [`tokio::task::yield_now`] wakes the task after that look, so that requests that came meanwhile are served first.
+//! [`tokio::task::yield_now`] wakes the task after that look, so that requests from the meantime are served first.
 
 use std::pin::pin;
 use std::task::{Context, Poll};

@@ -13,9 +13,9 @@ const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 120;
 /// Words in comments that readers of this code had to read twice.
 const RIDDLES: [&str; 5] = ["whoever", "somebody", "what there is", " is to be ", " are to be "];
-/// Names that do not say what they mean.
+/// Names that do not tell their meaning.
 const VAGUE_WORDS: [&str; 5] = ["is_so", "is_to_be", "is_to_do", "rope", "door"];
-/// File names that do not tell what the file contains.
+/// File names that do not tell the content of the file.
 const VAGUE_NAMES: [&str; 6] = ["common", "helper", "helpers", "manager", "util", "utils"];
 /// The largest number of types of one name.
 const TYPES_OF_ONE_NAME_MAX: usize = 3;
@@ -62,11 +62,11 @@ const ELSEWHERE: [&str; 22] = [
     "src/objects/src/kinds",
     "src/objects/src/rules",
     "proto/src/names.rs",
-    // What the cells of a Table show.
+    // The extent of cells of a Table.
     "src/objects/src/printing",
     // Defaults of flags.
     "src/config",
-    // Kubernetes' cost model: the sizes that it assumes of what a schema leaves open, and of attributes of devices.
+    // Kubernetes' cost model: its assumed sizes of values without bounds in a schema, and of attributes of devices.
     "src/cel/src/device.rs",
     "src/cel/src/schema/declared.rs",
     // Formats: sizes of headers and of other parts.
@@ -303,7 +303,7 @@ fn item(line: &str) -> &str {
     }
 }
 
-/// Returns what follows the keyword of a constant. `None` if the line does not begin one.
+/// Returns the text after the keyword of a constant. `None` if the line does not begin one.
 fn constant(line: &str) -> Option<&str> {
     item(line).strip_prefix("const ").filter(|rest| !rest.starts_with("fn "))
 }

@@ -158,7 +158,7 @@ async fn start(machine: &Machine, options: &Options, tables: &Arc<Tables>) -> Re
     Ok(Started { running, transport, joining, tasks })
 }
 
-/// Starts what this replica does in the background as long as the store is open.
+/// Starts the background work of this replica, which goes on as long as the store is open.
 fn keep_up(starter: &Rc<Starter>, placement: &Arc<Placement>) -> [Task; 4] {
     let (mapping, dividing) = (starter.clone(), starter.clone());
     let (room, pace) = ((starter.wal.clone(), placement.clone()), (starter.wal.clone(), placement.clone()));

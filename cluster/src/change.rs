@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::{Object, Revision};
 
-/// What happened to the object.
+/// The effect of a change on its object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// The object did not exist before.
@@ -32,7 +32,7 @@ impl Change {
         Change { kind, object, previous, shared: Mutex::new(None) }
     }
 
-    /// Returns what happened to the object.
+    /// Returns the effect on the object.
     pub fn kind(&self) -> ChangeKind {
         self.kind
     }

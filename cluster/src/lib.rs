@@ -15,12 +15,11 @@
 //! watch. [`Store::barrier`] makes a read linearizable.
 //!
 //! # Shards
-//! A table may have several shards ([`shard_map`]), each replicated by a group of its own. Every group has a clock that
-//! says up to which revision the group is closed: it will write nothing more at or below that revision. Lists and
-//! watches of a whole table merge its shards, and read up to the smallest revision that is closed in all of its groups.
-//! A reader that waits for a group without writes asks it to close: a consistent read asks at once, watches ask at a
-//! fixed pace. The number of shards of a table can be changed while the table is in use
-//! ([`replica::sharding::dividing`]).
+//! A table may have several shards ([`shard_map`]), each replicated by a group of its own. The clock of a group states
+//! the revision up to which the group is closed: the group will write nothing more at or below it. Lists and watches of
+//! a whole table merge its shards, and read up to the smallest revision that is closed in all of its groups. A reader
+//! that waits for a group without writes asks it to close: a consistent read asks at once, watches ask at a fixed pace.
+//! The number of shards of a table can be changed while the table is in use ([`replica::sharding::dividing`]).
 //!
 //! # After a crash
 //! Each group is restored from its newest snapshot ([`snapshot`]) and the log after it. Both contain the history
@@ -29,7 +28,7 @@
 //! # Invariants
 //! - A write is answered only once it is durable.
 //! - Applying an entry uses no clock, no randomness and no I/O: every replica reaches the same result.
-//! - Within a shard, revisions rise in the order of the log; what is visible at a closed revision never changes.
+//! - Within a shard, revisions rise in the order of the log; the state at a closed revision never changes.
 //! - No lock is held across an await, and none for longer than a bounded chunk of work.
 //! - Every bound is in [`limits`].
 //!
@@ -40,7 +39,7 @@
 //! - Bounds, names and values: `limits`, `chance`, `chunk`, `progress`, `tasks`, `revision`, `key`, `term_filter`,
 //!   `roster`, `object`, `change`, `write`
 //! - The disk: `disk`
-//! - The log on it, how tables are divided, what a store is opened with: `wal`, `shard_map`, `options`, `lock`
+//! - The log on it, how tables are divided, the options of a store: `wal`, `shard_map`, `options`, `lock`
 //! - Clocks, other replicas, and the machine below all of this: `clock`, `peer`, `machine`
 //! - The content of log entries: `entry`, `codec`
 //! - Subscribers, and the tables that wake them: `watch`, `table`
@@ -93,7 +92,7 @@ mod roster;
 mod shard_map;
 mod shards;
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "what is simulated needs no bound of its own")]
+#[allow(clippy::disallowed_methods, reason = "a simulation needs no bounds of its own")]
 mod simulation;
 mod snapshot;
 mod store;

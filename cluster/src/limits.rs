@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Largest encoded object, in bytes: somewhat more than the 3 MiB that Kubernetes clients may send, for what the server
-/// adds.
+/// Largest encoded object, in bytes: somewhat more than the 3 MiB that Kubernetes clients may send, for the fields that
+/// the server adds.
 pub const OBJECT_BYTES_MAX: usize = 4 << 20;
 /// Writes that may wait in one group. A further write fails with `QueueFull`.
 pub const GROUP_WRITES_MAX: usize = 16_384;
@@ -80,23 +80,24 @@ pub const ENTRY_CACHE_BYTES: usize = 32 << 20;
 pub const SNAPSHOT_CHUNK_BYTES: usize = 1 << 20;
 /// Pause after a failed snapshot before the next attempt. Each further failure doubles it.
 pub const SNAPSHOT_RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// The longest such pause.
+/// The longest pause after a failed snapshot.
 pub const SNAPSHOT_RETRY_INTERVAL_MAX: Duration = Duration::from_secs(64);
 /// How long Raft may take to know a snapshot that was written.
 pub const SNAPSHOT_ANNOUNCED_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of entries that are applied together when a store is opened, unless one entry is larger.
 pub const REPLAY_CHUNK_BYTES: usize = 8 << 20;
-/// Chunks of such entries that are decoded before they can be applied.
+/// Chunks of entries that are decoded before they can be applied, when a store is opened.
 pub const REPLAY_CHUNKS_MAX: usize = 4;
 /// Messages about entries that may wait to be applied while the log is still being read.
 pub const ANNOUNCED_MESSAGES_MAX: usize = 64;
-/// Entries in one such message: about 60 bytes of memory each.
+/// Entries in one message about entries to apply: about 60 bytes of memory each.
 pub const ANNOUNCED_ENTRIES_MAX: usize = 1_024;
 /// Threads that decode a snapshot while it is being read.
 pub const SNAPSHOT_DECODERS: usize = 2;
 /// Bytes of a snapshot that are written and made durable at once.
 pub const SNAPSHOT_WRITE_BYTES: usize = 4 << 20;
-/// Interval between such writes when nobody waits for the snapshot: 16 MiB/s at first, twice as fast after each minute.
+/// Interval between two writes of a snapshot for which nobody waits: 16 MiB/s at first, twice as fast after each
+/// minute.
 pub const SNAPSHOT_WRITE_INTERVAL: Duration = Duration::from_millis(250);
 /// How long the state from which a snapshot is written is held. A snapshot that takes longer is abandoned.
 pub const SNAPSHOT_WRITE_TIMEOUT: Duration = Duration::from_secs(900);
@@ -113,8 +114,8 @@ pub const BACKUP_ATTEMPTS: usize = 16;
 pub const RESTORE_CHUNKS_IN_FLIGHT: usize = 16;
 /// Bytes appended to a group's log after which a new snapshot of it is written, unless its objects take more.
 pub const SNAPSHOT_LOG_BYTES: u64 = 256 << 20;
-/// A group keeps bytes of the log of all groups from being freed. The log counts as grown by these bytes, divided by
-/// this, if the group itself has appended less since its last snapshot.
+/// A group keeps bytes of the shared log from being freed. The group's log counts as grown by these bytes divided by
+/// this factor, if the group itself has appended less since its last snapshot.
 pub const SNAPSHOT_HELD_FACTOR: u64 = 4;
 /// Log entries that are applied together.
 pub const APPLY_ENTRIES_MAX: usize = 64;
@@ -167,8 +168,8 @@ pub const PEER_DEAD_AFTER: Duration = Duration::from_secs(1);
 /// Silence on a control connection after which, when it ends, the other connections to the peer are probed: the link
 /// may have been interrupted.
 pub const PEER_INTERRUPTION_MIN: Duration = Duration::from_millis(300);
-/// How long a probed connection may stay silent before it is replaced, in addition to the time for sending what is
-/// queued before the probe. TCP itself would retransmit after ever longer times.
+/// How long a probed connection may stay silent before it is replaced, in addition to the time for sending the bytes
+/// that are queued before the probe. TCP itself would retransmit after ever longer times.
 pub const PEER_PROBE_TIMEOUT: Duration = Duration::from_millis(50);
 /// Interval at which the other connections are checked.
 pub const PEER_CHECK_INTERVAL: Duration = Duration::from_millis(250);
@@ -227,7 +228,7 @@ pub const GROUP_CLOSES_MAX: usize = 16_384;
 pub const CLOSING_INTERVAL: Duration = Duration::from_millis(2);
 /// Pause before a group that could not be closed is asked again.
 pub const CLOSING_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Interval at which a read that waits for a revision looks again which groups it waits for.
+/// Interval at which a read that waits for a revision looks up its groups again.
 pub const REACHING_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a read of a replica's own state waits for that state to be closed, which takes a majority.
 pub const LOCAL_READ_WAIT: Duration = Duration::from_millis(100);
@@ -241,22 +242,22 @@ pub const HEARTBEAT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a replica receives nothing from its leader before it stands for election: at least the end of this range,
 /// in which it votes for no other candidate, and then a random time from the range.
 pub const ELECTION_TIMEOUT: std::ops::Range<Duration> = Duration::from_millis(350)..Duration::from_millis(500);
-/// Interval at which a replica checks which others are there, and exchanges what leaders have to tell.
+/// Interval at which a replica checks which others are reachable, and whether heartbeats, rests or elections are due.
 pub const PULSE_INTERVAL: Duration = Duration::from_millis(100);
-/// Silence of another replica after which its groups consider it missing. A group that rests because it believes the
-/// replica to be there wakes then. Longer than the end of [`ELECTION_TIMEOUT`], until which other
-/// replicas vote for no other candidate.
+/// Silence of another replica after which its groups consider it missing. A group that rests because the replica was
+/// reachable wakes then. Longer than the end of [`ELECTION_TIMEOUT`], until which other replicas vote for no other
+/// candidate.
 pub const PEER_SILENCE_MAX: Duration = Duration::from_millis(600);
 /// How far ahead of the clock a revision assigned by others must be before the clock is advanced to it. A group that
 /// assigns more than 1,024 revisions per millisecond for a while gets ahead of the clock by itself.
 pub const CLOCK_LEAD_MAX: Duration = Duration::from_secs(1);
-/// Bound on the drift between the clocks of two machines: of a time span that one measures, at most one part in this
-/// many is missing from or added to the span that another measures. Linux slews clocks by up to a tenth (adjtimex(2)).
-/// A virtual machine that is suspended while its clocks stand still exceeds the bound.
+/// Bound on the drift between the clocks of two machines: the time spans that the two measure differ by at most one
+/// part in this many. Linux slews clocks by up to a tenth (adjtimex(2)). A virtual machine that is suspended while its
+/// clocks stand still exceeds the bound.
 pub const CLOCK_DRIFT_PARTS: u64 = 8;
 /// How long a replica that is in no group, as far as is known, may still lead one.
 pub const CLOCK_ABSENCE_MAX: Duration = Duration::from_secs(10);
-/// How long a replica may take to answer what its clock shows before it is considered unreachable.
+/// How long a replica may take to answer with a reading of its clock before it is considered unreachable.
 pub const CLOCK_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long another replica must reach more members than this leader does before it leads instead: when a member comes
 /// or goes, not all replicas notice at once.
@@ -271,8 +272,8 @@ pub const MISSING_INTERVAL: Duration = Duration::from_millis(100);
 pub const REST_AFTER: Duration = Duration::from_secs(3);
 /// How often a leader looks for groups that can rest.
 pub const REST_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which a replica that was told that it is not a member asks again. When it is admitted again, the replica
-/// that admits it tells it so.
+/// Interval at which an excluded replica asks again whether it is a member. When it is admitted again, the replica that
+/// admits it tells it so.
 pub const EXCLUDED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long other replicas may take to agree that groups rest. Meanwhile these groups send no heartbeats.
 pub const REST_TIMEOUT: Duration = Duration::from_millis(250);
@@ -286,8 +287,9 @@ pub const APPENDS_IN_FLIGHT_MAX: usize = 16;
 /// bytes in flight are sent again when a link breaks.
 pub const APPEND_BYTES_IN_FLIGHT_MAX: usize = 4 << 20;
 /// How long entries may take to become durable on another replica before they are sent to it again, after a pause,
-/// together with what has been committed meanwhile. The connection does not lose messages, so this is longer than an
-/// occasional slow write of a disk. A replica whose disk is full keeps what it is sent in memory, and answers later.
+/// together with the entries that were committed meanwhile. The connection does not lose messages, so this is longer
+/// than an occasional slow write of a disk. A replica whose disk is full keeps received entries in memory, and answers
+/// later.
 pub const APPEND_TIMEOUT: Duration = Duration::from_millis(500);
 /// Pause before a group calls a replica again that could not be reached.
 pub const PEER_RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -314,7 +316,7 @@ pub const READS_PER_ROUND_MAX: usize = 4_096;
 pub const PEER_VERSION: u32 = 1;
 /// Interval at which replicas that have no cluster yet look for the others.
 pub const FORMATION_INTERVAL: Duration = Duration::from_millis(200);
-/// Interval at which a replica that is alone looks for the others that it was started with.
+/// Interval at which a single replica looks for the initial members that its options name.
 pub const OUTLOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Addresses of one host name at which members are looked for, at most.
 pub const MEMBERS_FOUND_MAX: usize = 64;
@@ -334,7 +336,8 @@ pub const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LEADER_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// Interval of the heartbeats of a replica without others, which reach nobody. Its election timeout is a multiple.
 pub const SINGLE_REPLICA_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(500);
-/// How often a change of members is tried when other changes come first; [`ATTEMPT_INTERVAL`] lies between two tries.
+/// How often a change of members is tried when other changes come first. [`ATTEMPT_INTERVAL`] is the pause between two
+/// tries.
 pub const CHANGES_BEGUN_MAX: u32 = 200;
 /// How long a new member may take to receive everything.
 pub const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(600);

@@ -66,7 +66,7 @@ pub enum MembersError {
     /// No member has that name.
     #[error("there is no member {0:?}")]
     Unknown(String),
-    /// There is no such group.
+    /// No group has this name.
     #[error("there is no group {0:?}")]
     UnknownGroup(String),
     /// The replica to admit cannot be asked for its identity.
@@ -96,7 +96,7 @@ pub enum MembersError {
         reason: String,
     },
     /// The preference of a member is stored, but leadership could not be transferred to it at once.
-    #[error("it is noted that {name} is to lead, and will be done once that is possible; not yet, because {error}")]
+    #[error("{name} is the preferred leader now, but cannot lead yet: {error}")]
     Deferred {
         /// Name of the member.
         name: String,
@@ -212,9 +212,9 @@ impl Store {
         Ok(())
     }
 
-    /// Removes a replica. It first loses its vote in the group `default`, so that it founds no further groups, and
-    /// leaves that group last, so that it learns of the groups that it founded until then: some of them may have no
-    /// leader without it.
+    /// Removes a replica. It first loses its vote in the group `default`, so that it founds no further groups. It
+    /// leaves that group last, so that it learns of all groups that it founded before: some of them may have no leader
+    /// without it.
     async fn remove_one(&self, member: u64) -> Result<(), MembersError> {
         let running = self.running();
         let remove = Administer { action: administration::REMOVE, member, ..Administer::default() };

@@ -95,7 +95,7 @@ impl Options {
 /// Makes a task for the store's thread.
 pub type BackgroundTask = Arc<dyn Fn() -> LocalBoxFuture<'static, ()> + Send + Sync>;
 
-/// What a replica needs to be one of several.
+/// The part of the options by which a replica is one of several.
 #[derive(Clone, Debug)]
 pub struct Membership {
     /// The name of this replica; unique in the cluster.
@@ -182,7 +182,7 @@ pub enum OpenError {
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: std::io::Error,
     },
     /// Another process uses the data directory.
@@ -196,8 +196,8 @@ pub enum OpenError {
     Identity(#[source] std::io::Error),
     /// There is a write-ahead log, but no identity file, which is written before the log is created.
     #[error(
-        "{path} is missing, which says whose write-ahead log this is; restore the data directory from a backup, or start \
-         a replica of several with an empty one and join it again"
+        "{path}, which names the owner of the write-ahead log, is missing; restore the data directory from a backup, or \
+         start a replica of several with an empty one and join it again"
     )]
     Unidentified {
         /// The file.
@@ -205,8 +205,8 @@ pub enum OpenError {
     },
     /// The data directory holds an unfinished store.
     #[error(
-        "data directory {directory} is not complete: give the command again that made it (flotilla import or restore), \
-         which was interrupted, or remove it"
+        "data directory {directory} is not complete, because flotilla import or restore was interrupted: repeat that \
+         command, or remove the directory"
     )]
     Unfinished {
         /// The directory.
@@ -231,7 +231,7 @@ pub enum OpenError {
     Group {
         /// The group.
         group: String,
-        /// What went wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The thread of the store ended while the store was being opened.

@@ -1,4 +1,4 @@
-//! Revisions: what Kubernetes clients see as `resourceVersion`.
+//! Revisions, which Kubernetes clients see as `resourceVersion`.
 
 use std::fmt;
 use std::num::ParseIntError;

@@ -60,7 +60,7 @@ async fn keep_writing(store: Store, key: String, acknowledged: Acknowledged) {
     }
 }
 
-/// Checks that every acknowledged write is in the history, which continues without a gap from what was there before.
+/// Checks that every acknowledged write is in the history, which continues the earlier history without a gap.
 fn check(store: &Store, since: Revision, acknowledged: &BTreeMap<String, Vec<(Revision, bool)>>) {
     let table = store.table(&TableId::new("pods"));
     let changes = table.changes(since, usize::MAX).unwrap();
@@ -95,8 +95,8 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
                 .map(|writer| tokio::spawn(keep_writing(store.clone(), format!("ns/{writer}"), acknowledged.clone())))
                 .collect();
             tokio::time::sleep(Duration::from_millis(1 + random.below(if seed % 2 == 0 { 60 } else { 1_400 }))).await;
-            // What was acknowledged before the power fails counts. The disk keeps what was synced, and any part of the
-            // rest.
+            // Writes that were acknowledged before the power fails count. The disk keeps everything that was synced,
+            // and any part of the rest.
             let writes = acknowledged.lock().clone();
             let after = disk.crash(|_, _| random.below(2) == 0);
             writers.iter().for_each(|writer| writer.abort());
@@ -123,7 +123,7 @@ async fn no_acknowledged_write_is_lost_in_a_crash() {
     }
 }
 
-/// A client that was told of a change and watches from there must see what it does next, in whichever shard.
+/// A client that was told of a change and watches from there must see its own next writes, in whichever shard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn later_writes_have_larger_revisions_across_groups() {
     let machine = Machine {

@@ -1,5 +1,5 @@
-//! Starts every task and thread of the store and of the server. The function that starts one says of what kind it is,
-//! and with that, what its end means:
+//! Starts every task and thread of the store and of the server. The function that starts one states its kind, and
+//! thereby the meaning of its end:
 //!
 //! | function | kind | its end |
 //! |---|---|---|
@@ -25,7 +25,7 @@ use tokio::time::sleep;
 
 use crate::limits::TASK_RESTART_DELAY;
 
-/// A task that ends when this is dropped. Waiting for it returns what the task returns.
+/// A task that ends when this is dropped. Waiting for it returns the result of the task.
 #[derive(Debug)]
 #[must_use = "the task ends when this is dropped"]
 pub struct Task<T = ()>(JoinHandle<T>);
@@ -51,7 +51,7 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// Starts work that only its owner's end or its own ends. After a panic it begins again.
+/// Starts work that goes on until it is done or its owner drops it. After a panic it begins again.
 pub fn service(name: &'static str, work: impl AsyncFn() + 'static) -> Task {
     let work = async move || {
         work().await;
@@ -60,7 +60,7 @@ pub fn service(name: &'static str, work: impl AsyncFn() + 'static) -> Task {
     owned(name, async move { persist(name, work, || ()).await })
 }
 
-/// Starts work on this thread, which ends when its owner drops it.
+/// Starts work on this thread. The work ends when its owner drops it.
 pub fn owned<T: 'static>(name: &'static str, work: impl Future<Output = T> + 'static) -> Task<T> {
     Task(detached_here(name, work))
 }
@@ -114,8 +114,8 @@ pub fn thread<T: Send + 'static>(
     builder.spawn(work)
 }
 
-/// Runs work until it breaks. After a failure, which the work returns in words, and after a panic, it logs that and
-/// begins again after a pause. It holds what `pausing` returns during the pause.
+/// Runs work until it returns a break. After a failure, which the work returns in words, and after a panic, this logs
+/// it and begins the work again after a pause. It holds the value of `pausing` during the pause.
 pub async fn persist<G>(name: &'static str, work: impl AsyncFn() -> ControlFlow<(), String>, pausing: impl Fn() -> G) {
     loop {
         let why = match AssertUnwindSafe(work()).catch_unwind().await {

@@ -1,4 +1,4 @@
-//! Tests of what the end of each kind of task means.
+//! Tests of the effect that the end of each kind of task has.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -47,7 +47,7 @@ async fn an_owned_task_ends_when_it_is_dropped_and_a_detached_one_goes_on() {
         });
         tokio::task::yield_now().await;
         drop(owned);
-        ended.await.unwrap_err(); // what it held was dropped
+        ended.await.unwrap_err(); // the values that it held were dropped
         let (tell, told) = oneshot::channel();
         drop(detached_here("detached", async move { tell.send(waiting.await) }));
         go.send(()).unwrap();

@@ -15,7 +15,7 @@ pub enum Expectation {
     Revision(Revision),
 }
 
-/// What a write does.
+/// The effect of a write on its object.
 #[derive(Clone, Debug)]
 pub enum Mutation {
     /// Create or replace the object.
@@ -33,7 +33,7 @@ pub struct Write {
     pub key: Key,
     /// The condition under which the write is made.
     pub expectation: Expectation,
-    /// What the write does.
+    /// The effect of the write.
     pub mutation: Mutation,
 }
 
@@ -83,7 +83,7 @@ pub enum WriteError {
         bytes_max: usize,
     },
     /// The draft's layout lies outside its bytes, or no revision of 18 digits is left.
-    #[error("the draft has no room for a revision where its layout says")]
+    #[error("the draft has no room for a revision at the offset in its layout")]
     Malformed,
     /// The queue of waiting writes is full.
     #[error("too many writes are waiting")]

@@ -1,4 +1,4 @@
-//! The store on a real disk: everything acknowledged is there after a restart, with its history.
+//! The store on a real disk: after a restart it has every acknowledged write, with its history.
 #![allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block")]
 
 use std::path::Path;
@@ -280,7 +280,7 @@ async fn damage_is_refused(snapshots: &Path, options: impl Fn() -> Options) {
     Store::open(options()).await.unwrap().shutdown().await;
 }
 
-/// Runs in a child process: writes and prints what is acknowledged, until it is killed.
+/// Runs in a child process: writes and prints acknowledged writes, until it is killed.
 #[tokio::test]
 async fn writes_until_killed() {
     let Ok(path) = std::env::var("FLOTILLA_WRITE_UNTIL_KILLED") else { return };
@@ -324,7 +324,7 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
                 acknowledged.push((key.to_owned(), revision.parse().unwrap()));
             }
             if acknowledged.len() == 600 * (round + 1) {
-                child.kill().unwrap(); // what is in the pipe already is still read
+                child.kill().unwrap(); // the content of the pipe is still read
             }
         }
         child.wait().unwrap();

@@ -119,7 +119,7 @@ pub fn base64(text: &str) -> String {
     base64::engine::general_purpose::STANDARD.encode(text)
 }
 
-/// Allows the request that a review asks about. `more` is added to the response.
+/// Allows the request in a review. `more` is added to the response.
 async fn review(request: Request<Incoming>, more: Value) -> Result<Response<Body>, hyper::Error> {
     let body = request.into_body().collect().await?.to_bytes();
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();

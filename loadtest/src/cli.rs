@@ -14,7 +14,7 @@ use crate::report::Figures;
 use crate::rows::{Context, ROWS};
 use crate::{balance, scenario, seed, start};
 
-/// Measures what requests to a Kubernetes API server cost.
+/// Measures the cost of requests to a Kubernetes API server.
 ///
 /// CPU time is measured for the processes named by --pid, which must run on this machine. For comparable figures, pin
 /// the server and the harness to different cores with `taskset -c`.

@@ -98,7 +98,7 @@ pub const LIST_ITEM_BYTES_MAX: usize = 4 << 20;
 /// How long the deletion of a scenario's namespace may take.
 pub const CLEAN_WAIT: Duration = Duration::from_secs(120);
 
-/// The length of a log, and of what one port-forward carries, in bytes.
+/// The length of a log, and of the data in one port-forward, in bytes.
 pub const STREAMED_BYTES: usize = 100_000_000;
 
 /// How many of these bytes are sent at a time.

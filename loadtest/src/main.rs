@@ -1,4 +1,4 @@
-//! The load harness: a Kubernetes client that measures what requests cost a server.
+//! The load harness: a Kubernetes client that measures the cost of requests for a server.
 //!
 //! It needs a kubeconfig and uses HTTP/2 or HTTP/1.1, so it measures Flotilla and Kubernetes alike. It reads the
 //! server's CPU time from `/proc` for the processes named by `--pid`, so the server must run on this machine. For

@@ -1,5 +1,5 @@
-//! Rows with watches: what a delivery costs, and how long it takes. Changes come one after the other, or many at a
-//! steady rate.
+//! Rows with watches: the cost and the latency of a delivery. Changes come one after the other, or many at a steady
+//! rate.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! Gives every type and kind a number, inlines embedded types, and finds what names refer to.
+//! Gives every type and kind a number, inlines embedded types, and resolves the names of types.
 
 use std::collections::BTreeMap;
 

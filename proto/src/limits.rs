@@ -13,7 +13,7 @@ pub const COMPLAINT_PATHS_BYTES_MAX: usize = 8 << 20;
 /// How deep objects and lists of a body may nest, since trees are walked by recursion.
 pub const JSON_DEPTH_MAX: usize = 512;
 
-/// How deep objects and lists may nest in a text that was made from objects: the record of who owns a field lies
+/// How deep objects and lists may nest in a text that was made from objects: the record of a field's owner lies
 /// slightly deeper than the field, and an object in a list or an event lies deeper than alone. Everything that was
 /// written can be read.
 pub const JSON_READ_DEPTH_MAX: usize = JSON_DEPTH_MAX + 128;
@@ -26,12 +26,12 @@ pub const JSON_NESTING_MAX: usize = 10_000;
 /// scanned once for each level above it. Deeper objects are read at once.
 pub const READ_ON_USE_DEPTH_MAX: u8 = 24;
 
-/// A map with more members than this is kept sorted, so that finding one never takes time linear in what a client sent.
-/// No struct of the API has more fields, so conformed structs always keep the order of their schema.
+/// A map with more members than this is kept sorted, so that finding one never takes time linear in the size of a
+/// client's body. No struct of the API has more fields, so conformed structs always keep the order of their schema.
 pub const ORDERED_MEMBERS_MAX: usize = 64;
 
 /// A vector with more members than this becomes a tree when one is inserted or removed in the middle: moving all
-/// members after it, each time, would take time quadratic in what a client sent.
+/// members after it, each time, would take time quadratic in the size of a client's body.
 pub const LINE_MEMBERS_MAX: usize = 1_024;
 
 /// The number of levels of a schema that are read. Values below are accepted as they are.
@@ -60,8 +60,8 @@ pub const FIELDS_SEARCHED_MAX: usize = 128;
 /// The largest number of levels of a YAML text that is read as JSON.
 pub const YAML_JSON_DEPTH_MAX: usize = 100;
 
-/// The largest number of bytes of the keys of such a text. YAML has a limit of 1,024 characters, counted in another
-/// way.
+/// The largest number of bytes of the keys of a YAML text that is read as JSON. YAML has a limit of 1,024 characters,
+/// counted in another way.
 pub const YAML_JSON_KEY_BYTES_MAX: usize = 1_000;
 
 /// The number of characters that a key of YAML without `?` may have.

@@ -1,9 +1,9 @@
-//! Labels, subdomains and keys, as the API writes them, and the messages about what is wrong with a text that should be
-//! one. A valid text costs no allocation: the list of messages stays empty.
+//! Labels, subdomains and keys, as the API writes them, and the messages about the faults of texts that should be one.
+//! A valid text costs no allocation: the list of messages stays empty.
 
 use std::borrow::Cow;
 
-/// The messages about what is wrong with a text; empty if it is valid.
+/// The messages about the faults of a text; empty if the text is valid.
 pub type Messages = Vec<Cow<'static, str>>;
 
 /// Most bytes in a label of a domain name (RFC 1123).
@@ -48,7 +48,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.as_bytes().split(|b| *b == b'.').all(is_label)
 }
 
-/// Returns what is wrong with a text that should be an RFC 1123 label, of at most 63 bytes.
+/// Returns the faults of a text that should be an RFC 1123 label, of at most 63 bytes.
 pub fn dns1123_label(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > LABEL_BYTES_MAX {
@@ -60,7 +60,7 @@ pub fn dns1123_label(text: &str) -> Messages {
     messages
 }
 
-/// Returns what is wrong with a text that should be an RFC 1123 subdomain, of at most 253 bytes.
+/// Returns the faults of a text that should be an RFC 1123 subdomain, of at most 253 bytes.
 pub fn dns1123_subdomain(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > SUBDOMAIN_BYTES_MAX {
@@ -72,7 +72,7 @@ pub fn dns1123_subdomain(text: &str) -> Messages {
     messages
 }
 
-/// Returns what is wrong with a text that should be an RFC 1035 label, of at most 63 bytes.
+/// Returns the faults of a text that should be an RFC 1035 label, of at most 63 bytes.
 pub fn dns1035_label(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > LABEL_BYTES_MAX {
@@ -94,8 +94,8 @@ fn is_qualified(text: &str) -> bool {
         && bytes.iter().all(inner)
 }
 
-/// Returns what is wrong with a text that should be `name` or `prefix/name`: the key of a label or annotation, a
-/// finalizer, the name of a resource.
+/// Returns the faults of a text that should be `name` or `prefix/name`: the key of a label or annotation, a finalizer,
+/// the name of a resource.
 pub fn qualified_name(text: &str) -> Messages {
     let mut messages = Messages::new();
     let mut parts = text.split('/');
@@ -130,7 +130,7 @@ pub fn qualified_name(text: &str) -> Messages {
     messages
 }
 
-/// Returns what is wrong with a text that should be the value of a label.
+/// Returns the faults of a text that should be the value of a label.
 pub fn label_value(text: &str) -> Messages {
     let mut messages = Messages::new();
     if text.len() > LABEL_BYTES_MAX {

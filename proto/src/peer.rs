@@ -17,8 +17,8 @@ pub struct Frame {
     /// The payload of the request or the answer.
     #[prost(bytes = "bytes", tag = "4")]
     pub payload: Bytes,
-    /// What the sender's clock showed when it sent the frame, as a revision. The sender will assign no revision up to
-    /// this one any more.
+    /// The reading of the sender's clock when it sent the frame, as a revision. The sender will assign no revision up
+    /// to this one any more.
     #[prost(fixed64, tag = "5")]
     pub now: u64,
     /// The largest revision that the sender knew to be assigned, in any group, if that is ahead of its clock; 0

@@ -56,7 +56,7 @@ pub struct Type {
     pub openapi: Text,
     /// Name of the protobuf message with its package, without a leading dot: `k8s.io.api.core.v1.PodSpec`.
     pub message: Text,
-    /// A short sentence that says what the type is.
+    /// A short sentence that explains the type.
     pub description: Text,
     /// All fields, in the order in which they are encoded as JSON.
     pub fields: Cow<'static, [Field]>,
@@ -157,7 +157,7 @@ pub struct Field {
     pub patch: Patch,
     /// Whether the field states `x-kubernetes-map-type: granular`: apply looks into it, even if its type is atomic.
     pub granular: bool,
-    /// A short sentence that says what the field does; may be empty for nested fields.
+    /// A short sentence that explains the field; may be empty for nested fields.
     pub description: Text,
 }
 
@@ -376,6 +376,6 @@ pub struct Column {
     pub format: Text,
     /// 0 for a column that is always shown, more for one that only wide output shows.
     pub priority: i32,
-    /// A sentence that says what the column shows.
+    /// A sentence that explains the column.
     pub description: Text,
 }

@@ -138,7 +138,7 @@ async fn salvage(
         let copy = copy.to_owned();
         move |reason: &str| {
             eprintln!("flotilla: the copy of the data directory cannot be read: {reason}");
-            let _ = fs::remove_dir_all(&copy); // the next run names what is left of the copy
+            let _ = fs::remove_dir_all(&copy); // the next run names the rest of the copy
             std::process::exit(1);
         }
     };

@@ -66,9 +66,9 @@ pub async fn renew(registry: &Registry, objects: Vec<BootstrapObject>) -> Vec<Bo
     let renewed = futures_util::stream::iter(objects).map(|desired| async move {
         let renewed = ensure(registry, &desired).await;
         let name = desired.object.str_at(&["metadata", "name"]);
-        renewed
-            .err()
-            .inspect(|error| tracing::debug!(%error, resource = desired.resource, name, "cannot be renewed yet"))?;
+        renewed.err().inspect(
+            |error| tracing::debug!(%error, resource = desired.resource, name, "cannot renew a bootstrap object yet"),
+        )?;
         Some(desired)
     });
     renewed.buffered(limits::SEEDED_OBJECTS).filter_map(std::future::ready).collect().await

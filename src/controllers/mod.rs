@@ -1,13 +1,13 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
-//! aggregated roles, flow schemas, certificate requests, the signatures by which nodes that join know the cluster, type
-//! checks of policies, definitions of custom resources and their selectable fields, leaked cluster IPs, protection of
-//! objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease
+//! aggregated roles, flow schemas, certificate requests, the signatures by which joining nodes recognize the cluster,
+//! type checks of policies, definitions of custom resources and their selectable fields, leaked cluster IPs, protection
+//! of objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease
 //! of each server, and the objects that every cluster has.
 //!
 //! Each controller follows the change logs of the tables that concern it ([`crate::follow`]) and puts the keys of
 //! objects that may need work into a queue that holds every key once ([`queue`]). Workers compare the present state
 //! with the desired one and write through an [`agent`]. Controllers keep no state that cannot be derived from stored
-//! objects, so that a restart resumes everything; the exception is that a removed namespace or definition is searched
+//! objects, so that a restart resumes everything; with one exception: a removed namespace or definition is searched
 //! once more for late objects. Nothing polls, so that idle controllers cost nothing.
 
 mod agent;

@@ -1,6 +1,6 @@
 //! Counts the usage of quotas in each namespace ("Resource Quotas").
 //!
-//! Admission charges writes. This controller counts what admission cannot know: quotas that were never counted, objects
+//! Admission charges writes. This controller counts where admission cannot: quotas that were never counted, objects
 //! that were removed, and objects whose usage fell. It follows only tables that some quota counts.
 
 use std::cell::RefCell;

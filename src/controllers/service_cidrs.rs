@@ -142,7 +142,7 @@ impl RangeController {
         Ok(claimed.into_iter().any(|address| is_in(&own, address) && !is_in(&others, address)))
     }
 
-    /// Collects what `find` returns for each object of a resource.
+    /// Collects the results of `find` for all objects of a resource.
     fn all<T>(&self, served: &Served, find: impl Fn(&Value) -> Vec<T>) -> ApiResult<Vec<T>> {
         let mut all = Vec::new();
         for objects in scan(&self.agent.registry.tables.table(served).snapshot(), Selection::default()) {

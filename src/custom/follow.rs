@@ -28,7 +28,7 @@ impl Definitions {
         self.known.values()
     }
 
-    /// Adds, replaces or removes a definition. Returns whether that changes what is served.
+    /// Adds, replaces or removes a definition. Returns whether that changes the served resources.
     fn set(&mut self, key: &Key, mut definition: Option<Definition>) -> bool {
         let before = self.known.remove(key).or_else(|| self.before.remove(key));
         let terminating = |of: Option<&Definition>| of.map(|definition| definition.terminating);

@@ -1,4 +1,4 @@
-//! The strategy of all custom resources. Their schemas decide what an object may hold.
+//! The strategy of all custom resources. Their schemas determine the members of objects.
 
 use std::collections::BTreeSet;
 

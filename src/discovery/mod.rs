@@ -1,5 +1,5 @@
-//! Discovery: the documents from which clients learn what the server serves, at `/api`, `/apis`, `/version` and `/`;
-//! and the health endpoints.
+//! Discovery: the documents that list the served resources for clients, at `/api`, `/apis`, `/version` and `/`; and the
+//! health endpoints.
 //!
 //! Documents are encoded once per change of the set of resources ([`Documents::build`]), so that a request is a copy
 //! of bytes. The gateway asks [`Documents::answer`], [`version::answer`] and [`health::Health::answer`].

@@ -118,8 +118,8 @@ impl Enablement {
         decides.into_iter().find(said).filter(|key| self.said[*key] == "false")
     }
 
-    /// Returns the keys that switch on versions which this server does not have, since it has only those that
-    /// Kubernetes serves by default.
+    /// Returns the keys that switch on missing versions: this server has only the versions that Kubernetes serves by
+    /// default.
     pub fn absent(&self) -> impl Iterator<Item = &str> {
         let on = |text: &str| text.is_empty() || strconv::parse_bool(text) == Ok(true);
         let is_here = |key: &str| match key.split('/').collect::<Vec<_>>()[..] {

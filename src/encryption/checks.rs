@@ -23,7 +23,7 @@ pub(super) fn check_kind(root: &Value) -> Result<(), String> {
     }
 }
 
-/// Checks a configuration. The error names the field and what is wrong with it.
+/// Checks a configuration. The error names the field and its fault.
 pub(super) fn check(root: &Value) -> Result<(), String> {
     check_kind(root)?;
     let version = if root.str_at(&["kind"]) == KIND { API_VERSION } else { FORMER_API_VERSION };

@@ -29,7 +29,7 @@ pub(super) struct StatusRequest {}
 pub(super) struct StatusResponse {
     #[prost(string, tag = "1")]
     pub(super) version: String,
-    /// `ok`, or what is wrong.
+    /// `ok`, or the fault.
     #[prost(string, tag = "2")]
     pub(super) healthz: String,
     /// The key with which the plugin encrypts.
@@ -79,7 +79,7 @@ pub(super) struct DecryptResponse {
 struct Encrypted {
     #[prost(bytes = "vec", tag = "1")]
     content: Vec<u8>,
-    /// The key, and what the plugin needs to decrypt it.
+    /// The key, and the data by which the plugin decrypts it.
     #[prost(message, optional, tag = "2")]
     key: Option<EncryptResponse>,
 }
@@ -140,7 +140,7 @@ impl KmsPlugin {
         Ok(Encrypted { content, key: Some(issued.encrypted.clone()) }.encode_to_vec())
     }
 
-    /// Decrypts what [`KmsPlugin::encrypt`] has encrypted.
+    /// Decrypts data that [`KmsPlugin::encrypt`] has encrypted.
     ///
     /// # Errors
     /// The plugin does not answer, refuses, or returns another key.

@@ -1,5 +1,5 @@
 //! The keys of an `EncryptionConfiguration` (Kubernetes documentation, "Encrypting Confidential Data at Rest"): those
-//! that encrypt what this server stores ([`wrapping`]), and those of a kube-apiserver whose data is imported.
+//! for the data that this server stores ([`wrapping`]), and those of a kube-apiserver whose data is imported.
 //!
 //! An encrypted value begins with `k8s:enc:PROVIDER:VERSION:KEY:`. The resources that a configuration names are
 //! ignored. To decrypt, the name of the key suffices, and keys of the same name are tried in turn. This server encrypts
@@ -123,7 +123,8 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Adds a provider. Returns what encrypts new data if the provider comes first. `None` if it does not encrypt.
+    /// Adds a provider. Returns the key or plugin that encrypts new data if the provider comes first. `None` if the
+    /// provider does not encrypt.
     fn add(&mut self, provider: &Value, with_plugins: bool) -> Result<Option<Encrypting>, String> {
         if let Some(plugin) = provider.get(KMS).filter(|_| with_plugins) {
             let plugin = Arc::new(KmsPlugin::of(plugin)?);

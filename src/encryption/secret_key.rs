@@ -82,8 +82,8 @@ impl SecretKey {
         format!("{}{}:v1:{}:", String::from_utf8_lossy(ENCRYPTED), self.provider.name(), self.name)
     }
 
-    /// Decrypts. `context` must be what it was when this was encrypted, unless the provider ignores it. `None` if this
-    /// was not encrypted by this key, but `aescbc` cannot always tell: it may return wrong bytes instead.
+    /// Decrypts. `context` must be the one with which the data was encrypted, unless the provider ignores it. `None` if
+    /// this key did not encrypt the data, but `aescbc` cannot always tell: it may return wrong bytes instead.
     pub(super) fn decrypt(&self, context: &[u8], encrypted: &[u8]) -> Option<Vec<u8>> {
         match (self.provider, self.secret.len()) {
             (Provider::AesCbc, 16) => cbc_decrypt::<cbc::Decryptor<Aes128>>(&self.secret, encrypted),

@@ -1,7 +1,8 @@
 //! Encryption of the data that this server stores.
 //!
 //! The store makes a key for each of its files. These keys are encrypted with those of the configuration, in the form
-//! in which kube-apiserver encrypts objects. What a KMS plugin encrypts has a form of its own, with the same prefix.
+//! in which kube-apiserver encrypts objects. Keys that a KMS plugin encrypts have a form of their own, with the same
+//! prefix.
 
 use std::io;
 use std::path::Path;
@@ -10,13 +11,13 @@ use flotilla_cluster::KeyWrapping;
 
 use super::{Encrypting, EncryptionError, Keys, described};
 
-/// What providers authenticate together with the key of a file.
+/// The context that providers authenticate together with the key of a file.
 const CONTEXT: &[u8] = b"flotilla file key";
 /// Bytes of the digest after a key. The digest shows whether the key was decrypted correctly, which `aescbc` cannot
 /// always tell.
 const DIGEST_BYTES: usize = 8;
 
-/// The keys that encrypt what this server stores, and those with which it was encrypted before.
+/// The keys for the data that this server stores: the present one, and former ones.
 pub struct StorageKeys(pub(super) Keys);
 
 impl StorageKeys {

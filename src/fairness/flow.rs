@@ -13,7 +13,7 @@ use super::pool::{Pool, Seat, Taken};
 use super::waiting::{Waiter, Waiting};
 use crate::wall_clock;
 
-/// What distinguishes the flows of a FlowSchema.
+/// The property of requests that distinguishes the flows of a FlowSchema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distinguisher {
     /// All its requests are one flow.

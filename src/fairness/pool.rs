@@ -1,7 +1,7 @@
 //! The seats of all levels. A level uses seats of its own, and borrows those that other levels lend and do not use.
 //!
 //! A request takes a seat of its level, or waits in one of the level's queues. A request that ends hands its seat to
-//! the next that waits in its level, or in a level that may borrow it. Nothing polls for free seats.
+//! the next waiting request of its level, or of a level that may borrow the seat. Nothing polls for free seats.
 //!
 //! Locks are taken in this order: the queues of a level, then lending. The queues of two levels are never locked at the
 //! same time.

@@ -39,8 +39,8 @@ impl RetryAfter {
         self.seconds
     }
 
-    /// Adapts `seconds` to the refusals in the last `seconds`: doubles it after three refusals a second or more, but
-    /// once in that time at most, and shortens it by one after fewer than one refusal a second.
+    /// Adapts `seconds` to the refusals in the last `seconds`. After three refusals a second or more, doubles it, at
+    /// most once in that time. After fewer than one refusal a second, shortens it by one.
     fn adapt(&mut self) {
         let recent = self.before.iter().filter(|(second, _)| self.now.saturating_sub(*second) <= self.seconds);
         let refused: u64 = recent.map(|(_, refused)| refused).sum();

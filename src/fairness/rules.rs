@@ -130,7 +130,7 @@ impl Words {
 struct ResourceRule {
     verbs: Words,
     groups: Words,
-    /// Such as `pods` or `pods/log`.
+    /// Resources, as in `pods` or `pods/log`.
     resources: Words,
     namespaces: Words,
     /// Whether it matches requests without a namespace.

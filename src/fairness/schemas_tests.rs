@@ -84,7 +84,7 @@ fn the_lowest_precedence_decides_then_the_name() {
     assert_eq!(of(&fairness, &["devs"]), "catch-all catch-all");
 }
 
-/// Prints what a request pays for its flow and seat, with the schemas that a cluster has from the start: run it with
+/// Prints the cost of a request's flow and seat, with the schemas that a cluster has from the start: run it with
 /// `--ignored --nocapture`.
 #[test]
 #[ignore = "measures"]

@@ -19,7 +19,7 @@ pub struct Waiter {
     seated: oneshot::Sender<Seat>,
     /// The name of its FlowSchema.
     pub(super) schema: CompactString,
-    /// What distinguishes its flow from others of the FlowSchema.
+    /// The text that distinguishes its flow from others of the FlowSchema.
     pub(super) distinguisher: CompactString,
     /// When it began to wait.
     pub(super) since: Timestamp,

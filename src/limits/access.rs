@@ -1,4 +1,4 @@
-//! The limits of access: who a user is, and what the user may do.
+//! The limits of access: of authentication and of authorization.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub const TOKEN_ANSWERS: usize = 16_384;
 /// Time between two checks whether the files that configure authentication and authorization have changed.
 pub const CONFIGURATION_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Answers of a webhook about what users may do that are kept.
+/// Kept answers of a webhook about the permissions of users.
 pub const ACCESS_ANSWERS: usize = 8_192;
 
 /// Questions that webhooks are asked about one request.
@@ -29,7 +29,7 @@ pub const TOKENS_ASKED_AT_ONCE: usize = 1_024;
 /// Bytes of an answer of a webhook about a token or a request.
 pub const REVIEW_ANSWER_BYTES: usize = 1 << 20;
 
-/// About how many bytes such an answer may have to be kept. The webhook is asked again for larger ones.
+/// About how many bytes a kept answer may have. The webhook is asked again for larger ones.
 pub const REVIEW_KEPT_BYTES: usize = 8_192;
 
 /// How long an OpenID issuer has to answer one request.
@@ -81,10 +81,10 @@ pub const QUESTION_KEPT_BYTES: usize = 10_000;
 /// The wait before a failed call of a webhook about a token or a request is repeated for the first time.
 pub const REVIEW_RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// The timeout of such a call, unless it is configured.
+/// The timeout of a call of a webhook about a token or a request, unless it is configured.
 pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The shortest time for which the user is kept that a webhook found for a token, as in the reference.
+/// The shortest time for which a webhook's answer about a token is kept, as in the reference.
 pub const TOKEN_ANSWER_LIFETIME_MIN: Duration = Duration::from_secs(10);
 
 /// Longest part of a group's name after `system:bootstrappers:`, in bytes.
@@ -103,7 +103,7 @@ pub const TOKEN_MIN_SECONDS: i64 = 600;
 /// The longest validity of a token that may be requested, in seconds.
 pub const TOKEN_MAX_SECONDS: i64 = 1 << 32;
 
-/// The validity that kubelets request for the tokens of pods, in seconds. Such tokens are valid for a year, for
+/// The validity that kubelets request for the tokens of pods, in seconds. These tokens are valid for a year, for
 /// programs that read their token only once, and contain the time at which they should be replaced (KEP-1205).
 pub const TOKEN_KUBELET_SECONDS: i64 = 3_607;
 

@@ -47,7 +47,7 @@ pub const ADMISSION_SERIES: usize = 10_000;
 /// Kinds of a rule of a policy that are checked.
 pub const POLICY_KINDS_CHECKED: usize = 10;
 
-/// Combinations of the names of such a rule that are tried.
+/// Combinations of the names of a rule of a policy that are tried.
 pub const POLICY_NAMES_TRIED: usize = 10_000;
 
 /// Bytes that are kept of the value of an audit annotation that a policy makes.

@@ -27,8 +27,8 @@ pub const NAMESPACE_SETTLE: Duration = Duration::from_secs(5);
 /// Delay before a removed namespace is searched once more for objects that were stored late.
 pub const NAMESPACE_SWEEP: Duration = Duration::from_secs(2);
 
-/// Delay before the last such search. While a group has no leader, writes that were admitted before are retried for
-/// some time.
+/// Delay before a removed namespace is searched for the last time. While a group has no leader, writes that were
+/// admitted before are retried for some time.
 pub const NAMESPACE_LAST_SWEEP: Duration = Duration::from_secs(40);
 
 /// Longest time between two checks of the remaining content of a namespace.
@@ -74,13 +74,13 @@ pub const TOKEN_SECRET_WORKERS: usize = 8;
 /// `--legacy-service-account-token-clean-up-period` of kube-controller-manager, in seconds.
 pub const LEGACY_TOKEN_UNUSED_SECONDS: i64 = 365 * 86_400;
 
-/// Interval between two searches for such tokens.
+/// Interval between two searches for unused tokens in Secrets.
 pub const LEGACY_TOKEN_SEARCH_INTERVAL: Duration = Duration::from_secs(86_400);
 
 /// Pods of missing nodes that are processed concurrently.
 pub const LOST_POD_WORKERS: usize = 8;
 
-/// How long such pods stay after their node went missing, which a kubelet may register again.
+/// How long these pods stay after their node went missing, since a kubelet may register the node again.
 pub const LOST_POD_QUARANTINE: Duration = Duration::from_secs(40);
 
 /// Quotas that are counted concurrently.
@@ -119,7 +119,7 @@ pub const IDENTITY_RENEWAL_INTERVAL: Duration = Duration::from_secs(600);
 /// Delay before a failed renewal is retried.
 pub const IDENTITY_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Delay before such a lease is created again after its deletion.
+/// Delay before that lease is created again after its deletion.
 pub const IDENTITY_SETTLE: Duration = Duration::from_secs(2);
 
 /// How long an object stays at least after it was written, even if it has expired: its writer may want to read it.

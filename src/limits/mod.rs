@@ -3,8 +3,8 @@
 //! A constant here bounds every queue, cache, body, wait and interval, every number of workers and of attempts. A limit
 //! of zero never means "unlimited". The limits hold for every request and every connection.
 //!
-//! The other crates have a module `limits` for what they bound themselves; this module contains that of
-//! [`flotilla_objects`]. Numbers of other sorts stand with what they describe:
+//! Each other crate has a module `limits` for its own bounds; this module contains that of [`flotilla_objects`].
+//! Numbers of other sorts stand elsewhere:
 //!
 //! - limits of the fields of the API, which Kubernetes validates, with the kind or rule, and how much a cell of a Table
 //!   shows, with its column;

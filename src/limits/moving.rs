@@ -8,7 +8,7 @@ pub const MOVING_REFUSALS_LISTED: usize = 100;
 pub const MOVING_CHUNK_BYTES: usize = 256 << 10;
 /// Objects in one page that an import asks a server for.
 pub const MOVING_PAGE_OBJECTS: usize = 200;
-/// Bytes of such a page; a larger one is cut off, so the import fails.
+/// Bytes of one page; a larger one is cut off, so the import fails.
 pub const MOVING_PAGE_BYTES: u64 = 1 << 30;
 /// How long a watch of an import lasts before the import begins it again.
 pub const MOVING_WATCH_TIMEOUT: Duration = Duration::from_secs(300);

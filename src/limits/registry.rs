@@ -96,7 +96,7 @@ pub const ADDRESS_RANGES_MAX: usize = 256;
 /// reading the objects.
 pub const FILTERED_REQUIREMENTS: usize = 16;
 
-/// Values of such a requirement above which it is not compared with them.
+/// Values of a requirement above which the requirement is not compared with the filters.
 pub const FILTERED_VALUES: usize = 32;
 
 /// The time in which those log lines are counted.

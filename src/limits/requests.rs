@@ -42,7 +42,7 @@ pub const UPLOADS: usize = 1_000;
 pub const REQUEST_SERIES: usize = 20_000;
 
 /// How long a task may hold its thread before other tasks run: one that selects the objects of a list, encodes them or
-/// evaluates expressions. It first finishes what it has begun, such as one expression.
+/// evaluates expressions. It first finishes the step that it has begun, such as one expression.
 pub const TURN: Duration = Duration::from_millis(5);
 
 /// Bytes of objects that a list encodes between two looks at the clock.

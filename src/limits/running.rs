@@ -5,7 +5,7 @@ use std::time::Duration;
 /// How long connecting to a server may take for the commands of administrators.
 pub const ADMINISTRATION_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the answer to such a command may take. The server answers a change earlier, finished or not.
+/// How long the answer to a command of administrators may take. The server answers a change earlier, finished or not.
 pub const ADMINISTRATION_REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of the answer to an administrator's command that are read.
@@ -59,6 +59,5 @@ pub const MEMBER_NAME_BYTES: usize = 63;
 /// Objects that every cluster has that are written at the same time; the store batches them.
 pub const SEEDED_OBJECTS: usize = 64;
 
-/// How long to wait if the descriptor that shows the end of the parent process is readable although the process still
-/// runs.
+/// How long to wait if the descriptor of the parent process is readable although that process still runs.
 pub const PARENT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The metrics of the server at `/metrics`, under the names and labels that Kubernetes has for the same.
+//! The metrics of the server at `/metrics`, under the names and labels of Kubernetes for the same quantities.
 //!
 //! Frequent events are counted on handles that were made once ([`requests`], [`access`], [`watches`], [`admission`],
 //! [`queues`]): counters and gauges are those of the crate `metrics`, distributions are arrays of counts. Values that

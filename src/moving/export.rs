@@ -81,7 +81,8 @@ pub enum ExportError {
 }
 
 impl Export {
-    /// Exports, and prints on standard output what was written. On failure, the target is left as it was before.
+    /// Exports, and prints a summary of the written files on standard output. On failure, the target is left as it was
+    /// before.
     ///
     /// # Errors
     /// See [`ExportError`].

@@ -39,18 +39,18 @@ pub struct Import {
     encryption_provider_config: Option<PathBuf>,
     /// File for keys that cannot be imported, a line of JSON for each. Default: DATA_DIR.aside.
     ///
-    /// The file is created only if there are such keys. It may contain Secrets.
+    /// The file is created only if some keys cannot be imported. It may contain Secrets.
     #[arg(long, value_name = "FILE")]
     aside: Option<PathBuf>,
     /// Accept a snapshot without a hash at its end, such as a file copied from an etcd data directory.
     ///
-    /// Whether such a snapshot is complete cannot be checked.
+    /// Without the hash, the command cannot check whether the snapshot is complete.
     #[arg(long)]
     skip_hash_check: bool,
     /// Take over from a running API server once all objects were copied, without following later changes.
     #[arg(long, requires = "from_server", conflicts_with = "dry_run")]
     once: bool,
-    /// Only report what would be imported and what would not. Nothing is written.
+    /// Only report which objects would be imported, and which refused. Nothing is written.
     #[arg(long)]
     dry_run: bool,
 }
@@ -122,7 +122,7 @@ impl Import {
         Ok(())
     }
 
-    /// Reports what would be imported from a server.
+    /// Reports which objects would be imported from a server.
     fn try_live(&self, kubeconfig: &Path) -> Result<(), ImportError> {
         let mut live = Live::open(kubeconfig, None)?;
         let serve = self.make(live.revision(), live.drafts())?;

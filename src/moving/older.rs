@@ -53,7 +53,7 @@ pub(super) fn kind(group: &str, version: &str, name: &str) -> Option<&'static Ki
     catalogue::kind(group, "v1", name)
 }
 
-/// Writes explicitly what readers of an older version assumed.
+/// Writes defaults explicitly that readers of an older version assumed.
 pub(super) fn make_explicit(object: &mut Value) {
     // An empty selector selects nothing in this version, and everything in its successor.
     let is_older = object.str_at(&["apiVersion"]) == "policy/v1beta1";

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(super) enum Order {
     /// Take over: no client writes to the server any more.
     TakeOver,
-    /// Stop, in such a way that the same command can continue.
+    /// Stop, so that the same command can continue later.
     Leave,
 }
 

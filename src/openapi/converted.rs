@@ -19,7 +19,7 @@ const OF_SIMPLE_SCHEMAS: [&str; 3] = ["type", "format", "uniqueItems"];
 /// Members of a security scheme that are the same in both versions.
 const OF_SECURITY: [&str; 4] = ["description", "type", "name", "in"];
 
-/// Returns the v3 document that says the same as a part of a v2 document.
+/// Returns the v3 document with the content of a part of a v2 document.
 pub fn convert(document: &Value, part: &Swagger) -> Value {
     let each = |map: &std::collections::BTreeMap<String, Value>, convert: fn(&Value) -> Value| -> Map {
         map.iter().map(|(name, value)| (name.as_str(), convert(value))).collect()

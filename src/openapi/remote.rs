@@ -67,8 +67,8 @@ impl Swagger {
         own
     }
 
-    /// Adds the parts of another server if there is room for them. Returns whether there was. Existing entries stay:
-    /// definitions of one name describe the same type.
+    /// Adds the parts of another server if there is room for them. Returns whether they were added. Existing entries
+    /// stay: definitions of one name describe the same type.
     pub fn add(&mut self, other: &Self) -> bool {
         if self.bytes + other.bytes > limits::AGGREGATED_OPENAPI_BYTES {
             return false;

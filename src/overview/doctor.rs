@@ -61,7 +61,7 @@ pub enum FindingVerdict {
 pub struct Finding {
     /// The verdict.
     pub verdict: FindingVerdict,
-    /// What was found.
+    /// The finding, in words.
     pub found: String,
     /// The advice; empty for a part that is good.
     pub advice: String,

@@ -12,7 +12,7 @@ use crate::administration::{Client, ClientError};
 use crate::pki::KubeconfigError;
 use crate::wall_clock;
 
-/// The form of what a command prints.
+/// The form of the output of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Output {
     /// Tables and sentences, for people.

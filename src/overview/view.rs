@@ -11,7 +11,7 @@ use crate::metrics::route::slash_joined;
 use crate::metrics::slowest::SlowRequest;
 use crate::prometheus::{Meter, families, read_labels};
 
-/// GET: an [`Overview`] as JSON. Kubernetes has no such path. A user needs the verb `get` on it.
+/// GET: an [`Overview`] as JSON, at a path that Kubernetes does not have. A user needs the verb `get` on it.
 pub const OVERVIEW_PATH: &str = "/flotilla/v1/overview";
 
 /// The state of a member and its cluster, as the member knows it. A value that the operating system does not provide is
@@ -27,7 +27,7 @@ pub struct Overview {
     pub failing: Vec<String>,
     /// Its clock, in seconds since 1970.
     pub clock_seconds: f64,
-    /// Seconds by which that clock is behind the latest time that a clock of the cluster has shown.
+    /// Seconds by which that clock is behind the latest reading of any clock of the cluster.
     pub clock_behind_seconds: f64,
     /// How long it has been serving, in seconds.
     pub uptime_seconds: f64,

@@ -22,11 +22,10 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates what is missing. Several servers may do so at
-    /// once.
+    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates missing ones. Several servers may do so at once.
     ///
     /// # Errors
-    /// If a file cannot be read or written or is damaged, if the certificate is there without its key, or if it belongs
+    /// If a file cannot be read or written or is damaged, if the certificate exists without its key, or if it belongs
     /// to another key.
     pub fn open(dir: &Path, name: &str, common_name: &str) -> Result<Self, PkiError> {
         let path = dir.join(format!("{name}.crt"));

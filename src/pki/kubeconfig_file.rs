@@ -23,7 +23,7 @@ pub enum KubeconfigError {
     Yaml {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         source: yaml::Error,
     },
     /// Something in it is missing or malformed.

@@ -49,8 +49,8 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates what is missing. Issues the certificate again if
-    /// it is about to expire, differs from `spec`, or comes from another authority. The key stays.
+    /// Loads `NAME.crt` and `NAME.key` from a directory, and creates missing ones. Issues the certificate again if it
+    /// is about to expire, differs from `spec`, or comes from another authority. The key stays.
     ///
     /// # Errors
     /// If a file cannot be read or written, or the key is damaged.

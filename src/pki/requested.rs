@@ -128,7 +128,7 @@ fn time(at: SystemTime) -> Result<Time, RequestError> {
     }
 }
 
-/// Returns the extensions of a certificate: what it may be used for, who issued it, and its alternative names.
+/// Returns the extensions of a certificate: its usages, its issuer, and its alternative names.
 fn extensions(info: &CertReqInfo, usages: &[&str], own: &TbsCertificate) -> Result<Vec<Extension>, RequestError> {
     let mut all = Vec::new();
     let subject = &info.subject;

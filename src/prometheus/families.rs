@@ -272,11 +272,11 @@ pub const AUDIT_LEVELS: &str = "apiserver_audit_level_total";
 pub const ACCESS_DECISIONS: &str = "apiserver_authorization_decisions_total";
 /// Counts calls of authorization webhooks.
 pub const ACCESS_WEBHOOK_EVALUATIONS: &str = "apiserver_authorization_webhook_evaluations_total";
-/// Counts requests that others decided because such a webhook could not be asked.
+/// Counts requests that other authorizers decided because an authorization webhook could not be asked.
 pub const ACCESS_WEBHOOK_FAIL_OPEN: &str = "apiserver_authorization_webhook_evaluations_fail_open_total";
-/// Counts requests for which match conditions of such a webhook could not be evaluated.
+/// Counts requests for which match conditions of an authorization webhook could not be evaluated.
 pub const ACCESS_CONDITION_ERRORS: &str = "apiserver_authorization_match_condition_evaluation_errors_total";
-/// Counts requests about which such a webhook was not asked because of its match conditions.
+/// Counts requests about which an authorization webhook was not asked because of its match conditions.
 pub const ACCESS_CONDITION_EXCLUSIONS: &str = "apiserver_authorization_match_condition_exclusions_total";
 /// Counts tokens that are left to a webhook, by whether its answer was known already.
 pub const TOKEN_CACHE_REQUESTS: &str = "authentication_token_cache_request_total";

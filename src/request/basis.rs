@@ -8,7 +8,7 @@ pub enum Basis {
     /// A state with every write that was acknowledged before the request came.
     #[default]
     Current,
-    /// The state that this replica has, which may be older than what the client has seen elsewhere. A write that
+    /// The state of this replica, which may be older than the state that the client has seen elsewhere. A write that
     /// depends on the unchanged object proves the decision; anything else needs a confirmation first: see
     /// [`Basis::take_unconfirmed`].
     Unconfirmed,

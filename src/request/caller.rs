@@ -1,4 +1,4 @@
-//! The client of a request, and what its answer carries besides the result.
+//! The client of a request, and the parts of its answer besides the result.
 
 use std::sync::Arc;
 use std::time::Instant;

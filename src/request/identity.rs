@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::access::User;
 
-/// Who makes a request. An identity never changes: impersonation replaces it as a whole.
+/// The identity behind a request. It never changes: impersonation replaces it as a whole.
 #[derive(Debug, Clone)]
 pub struct Identity {
     user: Arc<User>,

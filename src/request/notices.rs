@@ -1,4 +1,4 @@
-//! What an answer carries besides its result.
+//! The parts of an answer besides its result.
 
 use crate::limits;
 

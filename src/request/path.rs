@@ -90,7 +90,7 @@ pub fn parse(path: &str) -> PathKind {
     PathKind::Resource(of)
 }
 
-/// Parses what follows `namespaces`: the namespaces themselves, or objects in one.
+/// Parses the path after `namespaces`: the namespaces themselves, or objects in one.
 fn namespaced<'a>(of: &mut ResourcePath, mut segments: impl Iterator<Item = &'a str>) {
     let namespace = segments.next().filter(|name| !name.is_empty());
     match (namespace, segments.next()) {

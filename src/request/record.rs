@@ -24,7 +24,7 @@ pub struct Record {
     pub object: Option<Bytes>,
     /// The identity of the object of the request.
     pub stated: ObjectIdentity,
-    /// Whether the user may do what the request asks for, and the reason.
+    /// Whether the request is allowed, and the reason.
     pub decision: Option<(bool, String)>,
     /// The impersonated user, and the permission by which it may be impersonated.
     pub impersonated: Option<(Arc<User>, String)>,

@@ -28,8 +28,8 @@ pub struct FieldRequirement {
 }
 
 impl FieldRequirement {
-    /// Returns whether only objects that have this field as an index term can meet the requirement. Names are not
-    /// terms, and neither are empty values.
+    /// Returns whether only objects with this field as an index term can meet the requirement. Names and empty values
+    /// are not terms.
     pub fn demands_term(&self) -> bool {
         self.operator == FieldOperator::Equals && !self.value.is_empty() && !self.field.starts_with("metadata.")
     }

@@ -74,7 +74,7 @@ pub fn rewrite(page: &[u8], link: impl Fn(&str) -> Option<String>) -> Vec<u8> {
     out
 }
 
-/// Returns where the content of a raw text element ends.
+/// Returns the end of the content of a raw text element.
 fn end_of_raw(content: &[u8], name: &str) -> usize {
     let mut from = 0;
     while let Some(at) = memchr::memmem::find(&content[from..], b"</") {

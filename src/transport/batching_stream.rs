@@ -2,8 +2,8 @@
 //!
 //! HTTP/2 flushes its connection after each frame. If every flush sent the frame, it would cost a TLS record and a
 //! system call, although the task usually writes several frames in a turn: an answer and its end, or an event for each
-//! of a hundred watches. Therefore a flush only wakes the task once more. The task sends what was written when it next
-//! reads, after all tasks that were ready in between. Once much was written, it is sent without delay.
+//! of a hundred watches. Therefore a flush only wakes the task once more. The task sends the written bytes when it next
+//! reads, after all tasks that were ready in between. Many written bytes are sent without delay.
 
 use std::future::Future as _;
 use std::io::{self, IoSlice, Write};

@@ -25,7 +25,8 @@ async fn answer(request: HttpRequest) -> HttpResponse {
     response
 }
 
-/// Sends all bytes at once. Returns what the client reads until the connection ends, or until `until` was read.
+/// Sends all bytes at once. Returns the bytes that the client reads until the connection ends, or until `until` was
+/// read.
 async fn read(sent: String, until: &'static str) -> String {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

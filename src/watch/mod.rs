@@ -1,8 +1,8 @@
 //! Streams the changes of a resource to clients, after its existing objects if asked for (API concepts, "Efficient
 //! detection of changes").
 //!
-//! A watch is a cursor into the change log of its table. It queues no events: what a slow client has not taken yet is
-//! still in the log.
+//! A watch is a cursor into the change log of its table. It queues no events: changes that a slow client has not taken
+//! yet are still in the log.
 
 mod encode;
 mod end;
@@ -43,8 +43,8 @@ enum Start {
     Failed(ApiError),
 }
 
-/// Begins a watch of what `listing` selects in a namespace, or in all (`""`). Its events have the representation of
-/// `show`, and `connection` sends them. `server` ends the watch early.
+/// Begins a watch of the objects that `listing` selects in a namespace, or in all (`""`). Its events have the
+/// representation of `show`, and `connection` sends them. `server` ends the watch early.
 ///
 /// # Errors
 /// 400 for an invalid revision, and the errors of [`Registry::list`] if the watch begins with objects.

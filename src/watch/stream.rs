@@ -1,4 +1,4 @@
-//! The stream of one watch: decides what to send next, and when to end.
+//! The stream of one watch: decides which part comes next, and when the stream ends.
 
 use std::future::Future as _;
 use std::pin::Pin;

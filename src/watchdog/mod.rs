@@ -70,8 +70,8 @@ impl std::fmt::Debug for Watchdog {
 }
 
 impl Watchdog {
-    /// Returns a future that makes the current thread watched for as long as it is polled. `kind` says what the thread
-    /// does.
+    /// Returns a future that makes the current thread watched for as long as it is polled. `kind` names the work of the
+    /// thread.
     pub fn attend(&self, kind: &'static str) -> LocalBoxFuture<'static, ()> {
         self.attendant(kind)()
     }

@@ -1,4 +1,4 @@
-//! Reads scenarios, recordings of Kubernetes' answers, and the floor: how much must agree.
+//! Reads scenarios, recordings of Kubernetes' answers, and the floor: the counts of steps that must agree.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub struct Case {
     pub recorded: Vec<Seen>,
 }
 
-/// What a line of the floor demands of an area.
+/// The demand of a line of the floor on an area.
 #[derive(Debug)]
 pub struct Demand {
     pub area: String,
     pub steps: usize,
     /// The number of servers: one, or the three members of a cluster.
     pub servers: usize,
-    /// Whether the area is compared only when everything is.
+    /// Whether the area is left out unless everything is compared.
     pub is_long: bool,
     /// The release of kubectl, for transcripts.
     pub release: String,

@@ -45,14 +45,14 @@ const TRANSCRIPTS: &str = "transcripts";
 /// How many bytes of the output of a server that has ended are shown.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
-/// What to compare.
+/// The settings: the scenarios to compare, and how.
 struct Settings {
     cases: PathBuf,
     /// The areas and scenarios to compare. If it is empty, all are compared.
     names: Vec<String>,
     /// The numbers of servers. The scenarios run through each of them.
     servers: Vec<usize>,
-    /// Whether to compare the areas that the floor marks as long, too.
+    /// Whether to compare also the areas that the floor marks as long.
     is_all: bool,
     shows_differences: bool,
     /// Whether to compare the output of kubectl, too.

@@ -82,8 +82,7 @@ impl Normal {
         if name.eq_ignore_ascii_case("etag") { "<etag>".into() } else { self.text(value) }
     }
 
-    /// Returns a value with placeholders. `key` is the member that contains it, `parent` the map that contains that
-    /// member.
+    /// Returns a value with placeholders. `key` is the member with the value, and `parent` the map with that member.
     pub fn value(&mut self, key: &str, value: Json, parent: Option<&Json>) -> Json {
         match value {
             Json::Map(members) => {

@@ -103,7 +103,7 @@ impl Run<'_> {
     /// Runs a step. Returns `None` if the step has no request.
     ///
     /// # Errors
-    /// States what is wrong with the step.
+    /// States the fault of the step.
     fn step(&mut self, number: usize, step: &Json) -> Result<Option<Seen>, String> {
         let members = step.as_map().ok_or("a step is a map")?;
         let mut requests = members.iter().filter(|(key, _)| key.contains(" /") || key == "SLEEP");

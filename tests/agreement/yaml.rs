@@ -24,7 +24,7 @@ enum Open {
 /// Reads the first document.
 ///
 /// # Errors
-/// States what is wrong. If the text is not YAML, states also where.
+/// States the fault, and its place if the text is not YAML.
 pub fn parse(text: &str) -> Result<Json, String> {
     let (mut open, mut anchors): (Vec<Open>, HashMap<usize, Json>) = (Vec::new(), HashMap::new());
     for next in Parser::new_from_str(text) {

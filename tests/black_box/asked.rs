@@ -1,4 +1,4 @@
-//! Webhooks that find the users of tokens and decide what users may do.
+//! Webhooks that find the users of tokens and authorize their requests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,8 +161,8 @@ fn decider() -> Webhook {
             "denied" => json!({"allowed": false, "denied": true, "reason": "never"}),
             "both" => json!({"allowed": true, "denied": true}),
             "broken" => return Reply::of("404 Not Found", "", "no"),
-            // Allows everything that the test does and that plugins check, but not reading secrets, about which the
-            // policy asks.
+            // Allows all requests of the test and all checks of plugins, except reading secrets, about which the policy
+            // asks.
             "writer" => {
                 let of = &review["spec"]["resourceAttributes"];
                 json!({"allowed": of["resource"] == "configmaps" || of["verb"] == "escalate"

@@ -1,4 +1,4 @@
-//! Headers for browsers: which scripts of other origins may read answers, and that browsers must use HTTPS.
+//! Headers for browsers: the origins whose scripts may read answers, and the demand that browsers use HTTPS.
 
 use crate::support::{Connection, DataDir};
 

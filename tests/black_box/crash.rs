@@ -33,7 +33,7 @@ struct Unknown {
     value: Option<String>,
 }
 
-/// A client, and what it knows.
+/// A client, and the objects as it knows them.
 struct Writer {
     number: usize,
     /// The acknowledged state of every object that this client ever wrote.

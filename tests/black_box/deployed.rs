@@ -13,7 +13,7 @@ fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)
 }
 
-/// Returns what a program prints. Prints a message and returns `None` if the program is not installed.
+/// Returns the output of a program. Prints a message and returns `None` if the program is not installed.
 fn run(program: &str, args: &[&str]) -> Option<String> {
     let done = match Command::new(program).args(args).output() {
         Ok(done) => done,

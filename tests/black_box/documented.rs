@@ -62,7 +62,7 @@ fn every_metric_is_documented() {
 /// redirection, another command, or a part that the reader fills in (`...`).
 fn commands(page: &str) -> Vec<Vec<String>> {
     let is_over = |word: &&str| !matches!(*word, "&" | "|" | "&&" | ">" | "2>&1" | "..." | "#");
-    // What a command prints may begin like a command: then a version follows.
+    // The output of a command may begin like a command: then a version follows.
     let is_command =
         |rest: &&str| rest.starts_with(|letter: char| letter.is_ascii_lowercase()) && !rest.starts_with("v1");
     let lines = page.lines().filter_map(|line| line.strip_prefix("    flotilla ")).filter(is_command);

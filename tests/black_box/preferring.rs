@@ -56,7 +56,7 @@ fn a_preferred_member_leads_again_when_it_returns() {
     // If a preferred member cannot lead at once, the preference is stored.
     output_of(&a, &["drain", "c"]);
     let later = refused(&a, &["transfer", "c", "--group", "g2", "--prefer"], 1);
-    assert!(later.contains("it is noted that c is to lead") && later.contains("c: the member is drained"), "{later}");
+    assert!(later.contains("c is the preferred leader now") && later.contains("c: the member is drained"), "{later}");
     assert_eq!(group(&a, "g2")["preferred"], "c");
     output_of(&a, &["drain", "c", "--undo"]);
     until("c leads the group", || leader(&a, "g2") == "c");

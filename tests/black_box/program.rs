@@ -1,4 +1,4 @@
-//! Runs commands of the program, and reads what they print.
+//! Runs commands of the program, and reads their output.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,12 +21,12 @@ pub fn as_admin(server: &Server, arguments: &[&str], paths: &[(&str, &Path)]) ->
     flotilla(arguments, &[paths, &[("--kubeconfig", &kubeconfig)]].concat())
 }
 
-/// Returns what a command wrote to standard error.
+/// Returns the standard error of a command.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Returns what a command that must succeed wrote to standard output.
+/// Returns the standard output of a command that must succeed.
 pub fn successful(output: Output) -> String {
     assert!(output.status.success(), "{}", errors(&output));
     String::from_utf8(output.stdout).expect("text")

@@ -1,4 +1,4 @@
-//! What namespaces and the file of admission demand of pods: tolerations, quotas, and features of nodes.
+//! The demands of namespaces and of the file of admission on pods: tolerations, quotas, and features of nodes.
 
 use std::time::{Duration, Instant};
 

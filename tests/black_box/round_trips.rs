@@ -243,7 +243,7 @@ fn read_back(client: &mut Connection, collection: &str, name: &str, has_messages
     text
 }
 
-/// Updates an object with what was read, and checks that nothing changes.
+/// Updates an object with its own content, and checks that nothing changes.
 fn same_again(client: &mut Connection, path: &str, media: &str, body: &str, text: &str) {
     let put = answered(client, "PUT", &format!("{path}?dryRun=All"), media, body);
     // The entries of managedFields lie deeper than the fields, and YAML documents may nest less deep.

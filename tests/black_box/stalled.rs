@@ -1,4 +1,4 @@
-//! Clients that stop reading or writing: how much memory they take, and how they affect other clients.
+//! Clients that stop reading or writing: the memory that they take, and their effect on other clients.
 
 use std::time::{Duration, Instant};
 

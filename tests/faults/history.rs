@@ -1,4 +1,4 @@
-//! The history of a run: what clients did and saw. It is the only input of the checker.
+//! The history of a run: the requests and answers of its clients. It is the only input of the checker.
 //!
 //! Every operation has the time at which it was sent and, if an answer came, the time of the answer, in microseconds of
 //! one monotonic clock. No value is written twice, with one exception: two writers may send the same value for the same
@@ -86,7 +86,7 @@ pub struct Interval {
     pub returned: Micros,
 }
 
-/// What a write is meant to do.
+/// The intended effect of a write.
 #[derive(Debug, Clone)]
 pub enum Intent {
     Create {

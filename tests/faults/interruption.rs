@@ -27,7 +27,7 @@ const OTHERS: usize = 1_000;
 /// A longer interruption is printed with the time at which it began.
 const NOTABLE: Duration = Duration::from_millis(200);
 
-/// What happens during a measurement: to the leader, unless something else is stated.
+/// The event during a measurement. It concerns the leader, unless something else is stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     /// Nothing, to measure the machine.

@@ -1,4 +1,4 @@
-//! Faults under traffic, and a checker of everything that clients saw meanwhile.
+//! Faults under traffic, and a checker of all answers that clients saw meanwhile.
 //!
 //! `cargo test --workspace --test faults` tests the checker with broken histories, and injects faults into a control
 //! plane for [`SECONDS`] seconds. These commands run longer, and measure how long writes are interrupted when a leader
@@ -17,10 +17,10 @@
 //!
 //! The checker also judges the simulations of the store in `cluster/src/simulation`, which a seed repeats exactly.
 //!
-//! Read in this order: [`history`] (what is recorded), [`check`] (what Kubernetes promises), [`fleet`] (members and the
-//! links between them), [`traffic`] (clients), [`faults`] (faults of members), [`run`] (a whole run), [`disks`] (faults
-//! of disks), [`loss`] (lost packets), [`minority`] (a member that is cut off), [`rolling`] (restarts as for an
-//! upgrade), [`interruption`] (measurements).
+//! Read in this order: [`history`] (the recorded operations), [`check`] (the promises of Kubernetes), [`fleet`]
+//! (members and the links between them), [`traffic`] (clients), [`faults`] (faults of members), [`run`] (a whole run),
+//! [`disks`] (faults of disks), [`loss`] (lost packets), [`minority`] (a member that is cut off), [`rolling`] (restarts
+//! as for an upgrade), [`interruption`] (measurements).
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
 mod check;

@@ -1,4 +1,4 @@
-//! A member that is cut off from the majority: which requests it still answers, and which it must refuse.
+//! A member without a connection to the majority: the requests that it still answers, and those that it must refuse.
 
 use std::time::{Duration, Instant};
 

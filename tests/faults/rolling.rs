@@ -30,7 +30,7 @@ const REQUEST_MAX: Duration = noticed(Duration::from_secs(5));
 /// The pause between two requests of one client.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What the load balancer knows about members.
+/// The members, as the load balancer knows them.
 struct Balancer<'a> {
     endpoints: &'a Endpoints,
     ready: Vec<AtomicBool>,

@@ -64,7 +64,7 @@ fn try_out((mut fleet, endpoints): (Fleet, Endpoints), duration: Duration, seed:
     judge(&history, &directory, &format!("seed {seed}"));
 }
 
-/// Runs the clients while `meanwhile` runs, and returns what they recorded.
+/// Runs the clients while `meanwhile` runs, and returns their records.
 pub fn under_traffic(traffic: &Traffic, meanwhile: impl FnOnce()) -> History {
     traffic.prepare();
     let mut history = traffic.run(PATIENCE, meanwhile);

@@ -23,10 +23,10 @@ const LAST: &str = "restart-last";
 const TRAFFIC: Duration = Duration::from_millis(700);
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A change: what happened, the object's name, and its revision or, for a deletion, its uid.
+/// A change: its kind, the object's name, and its revision or, for a deletion, its uid.
 type Change = (&'static str, String, String);
 
-/// What a writer recorded about its writes.
+/// The record of a writer.
 #[derive(Default)]
 struct Written {
     acknowledged: BTreeSet<Change>,
@@ -34,7 +34,7 @@ struct Written {
     unknown: BTreeSet<String>,
 }
 
-/// What a watcher received, and how often it listed or got an error.
+/// The changes that a watcher received, and how often it listed or got an error.
 #[derive(Default)]
 struct Received {
     changes: Vec<Change>,

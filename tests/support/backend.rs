@@ -1,4 +1,4 @@
-//! An HTTPS server that Flotilla connects to. The test decides what it answers.
+//! An HTTPS server that Flotilla connects to. The test decides its answers.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

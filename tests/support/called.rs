@@ -197,7 +197,7 @@ pub struct Called {
 }
 
 impl Called {
-    /// Returns what the process has written to standard error.
+    /// Returns the standard error of the process so far.
     pub fn messages(&self) -> String {
         fs::read_to_string(&self.messages).unwrap_or_default()
     }

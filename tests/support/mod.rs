@@ -1,4 +1,4 @@
-//! What the test programs share: servers as child processes, and an HTTPS client.
+//! The parts that all test programs share: servers as child processes, and an HTTPS client.
 
 use std::time::Duration;
 

@@ -191,7 +191,7 @@ impl Drop for DataDir {
 #[derive(Debug)]
 pub struct Refusal {
     pub code: Option<i32>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub messages: String,
 }
 
@@ -250,7 +250,7 @@ impl Server {
         Connection::open(self.credentials.address, &self.credentials.anonymous).expect("a connection")
     }
 
-    /// Returns what the server has written to standard error.
+    /// Returns the standard error of the server so far.
     pub fn messages(&self) -> String {
         self.running.messages()
     }

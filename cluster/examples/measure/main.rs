@@ -1,8 +1,8 @@
 //! Measures the store: CPU per write, latency, reads, start, memory. Run with `--release`, pinned to one core, with a
-//! directory as the argument. A second argument selects a part: `reopen` measures only a start with what the last run
-//! left in the directory, with large pages of memory, `reopen-in-small-pages` the same with small ones; `load` leaves a
-//! large log for these two, as if the process were killed; `shards` compares a table of several shards with one of a
-//! single shard.
+//! directory as the argument. A second argument selects a part. `reopen` measures only a start with the data that the
+//! last run left in the directory, with large pages of memory. `reopen-in-small-pages` does the same with small pages.
+//! `load` leaves a large log for these two, as if the process were killed. `shards` compares a table of several shards
+//! with one of a single shard.
 #![allow(clippy::disallowed_methods, reason = "tests start tasks of their own, and may block")]
 
 mod load;

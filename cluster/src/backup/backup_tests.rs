@@ -179,7 +179,7 @@ async fn a_backup_during_writes_has_one_revision() {
         let before = write(&store, put("leases", &key, Expectation::Absent, 100)).await;
         let mut backup = store.backup().await.unwrap();
         let begun = backup.next().unwrap().unwrap();
-        tokio::time::sleep(Duration::from_millis(30)).await; // the backup must not contain what is written now
+        tokio::time::sleep(Duration::from_millis(30)).await; // the backup must not contain writes from now on
         let rest: Vec<_> = backup.map(Result::unwrap).collect();
         let (header, objects) = read(&[&begun[..], &rest.concat()].concat());
         let get = |table: &str, key: &str| objects.get(&(TableId::new(table), Key::new(key)));

@@ -1,8 +1,8 @@
 //! Backups: all objects of all tables at one revision, in one checksummed stream of bytes; and stores made from them.
 //!
 //! A stream begins with eight bytes that identify it and four with its format. Chunks follow (see [`crate::chunk`]):
-//! first a header, then objects, each chunk with the table that they belong to, and at the end a chunk that counts what
-//! came before, so that an incomplete backup is recognized. A backup contains no history.
+//! first a header, then objects, each chunk with the table that they belong to, and at the end a chunk that counts the
+//! ones before it, so that an incomplete backup is recognized. A backup contains no history.
 //!
 //! [`taking`] makes the stream while the store is in use, [`reading`] reads and checks it, [`restoring`] makes a store
 //! from it. [`salvaging`] opens the data of a single replica, for a backup when too many of the others are gone.

@@ -14,7 +14,7 @@ pub enum BackupReadError {
     #[error("the backup cannot be read")]
     Io(#[from] io::Error),
     /// It is not a backup.
-    #[error("this is not a backup: it does not begin as one does")]
+    #[error("this is not a backup: it does not begin like one")]
     Other,
     /// It was written by a later release.
     #[error("the backup has format {format}, of a later release; this one reads up to {FORMAT}")]
@@ -33,7 +33,7 @@ pub enum BackupReadError {
     Damaged {
         /// The offset of the damage, in bytes.
         offset: u64,
-        /// What is wrong.
+        /// The fault, in words.
         what: &'static str,
     },
 }

@@ -43,8 +43,7 @@ pub enum RestoreError {
     },
     /// Another command has begun to make a store in the directory, and its files are there.
     #[error(
-        "data directory {directory} has {found:?} of a command that was interrupted: go on with that one, or remove the \
-         directory"
+        "data directory {directory} has {found:?} of an interrupted command: repeat that command, or remove the directory"
     )]
     Begun {
         /// The directory.
@@ -89,7 +88,7 @@ pub enum RestoreError {
 pub struct Restored {
     /// The header of the backup.
     pub header: BackupHeader,
-    /// What the backup contained.
+    /// The summary of the backup's content.
     pub summary: BackupSummary,
     /// Every revision of the new store is above this one.
     pub above: Revision,
@@ -113,9 +112,10 @@ pub async fn restore(options: Options, from: &Path) -> Result<Restored, RestoreE
     Ok(Restored { header, summary, above })
 }
 
-/// Makes a store of one replica out of objects, in a data directory that is empty or not there, and closes it again.
-/// Its revisions begin above `options.above`. The store can be opened only once all objects were taken without an error
-/// and are durable; otherwise there is none. First removes what a killed process left of a store in the directory.
+/// Makes a store of one replica out of objects, in an empty or missing data directory, and closes it again. Its
+/// revisions begin above `options.above`. The store can be opened only once all objects were taken without an error and
+/// are durable; otherwise there is none. First removes the remains of a store that a killed process left in the
+/// directory.
 ///
 /// # Errors
 /// See [`RestoreError`]. An error of `drafts` is [`RestoreError::Source`].
@@ -194,8 +194,8 @@ fn check_left(options: &Options) -> Result<(), RestoreError> {
     }
 }
 
-/// Marks an empty directory as unfinished. If it is marked already, removes what a killed process made in it, except
-/// files with these names.
+/// Marks an empty directory as unfinished. If it is marked already, removes everything that a killed process made in
+/// it, except files with these names.
 fn begin(directory: &Path, collected: &[&str]) -> Result<(), RestoreError> {
     let Some(found) = content(directory, &[])? else {
         return Ok(mark(directory).map_err(|source| OpenError::Directory { directory: directory.into(), source })?);
@@ -295,7 +295,7 @@ fn unmark(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Removes what was made in a marked directory. Returns whether all of it is gone.
+/// Removes the content of a marked directory. Returns whether all of it is gone.
 fn clear(directory: &Path) -> bool {
     for name in CONTENT {
         let path = directory.join(name);

@@ -2,7 +2,7 @@
 //!
 //! A hybrid logical clock (Kulkarni et al., "Logical Physical Clocks"): it follows the wall clock forward but never
 //! back, and it follows the clocks of other members, so that members whose wall clocks differ soon assign revisions by
-//! the one that is furthest ahead. Every frame between members contains what the sender's clock shows. That is a
+//! the one that is furthest ahead. Every frame between members contains a reading of the sender's clock. That is a
 //! promise: the sender will assign no revision up to it any more. A leader acknowledges a write, and a replica answers
 //! a consistent read, only when every other member has promised to assign larger revisions
 //! ([`HybridClock::is_promised`]). A client that has received a revision therefore receives larger ones later, from
@@ -37,7 +37,7 @@ pub(crate) struct HybridClock(Arc<State>);
 struct State {
     wall: WallClock,
     start: Instant,
-    /// What the clock showed at the start, raised whenever the clock is set forward.
+    /// The reading of the clock at the start, raised whenever the clock is set forward.
     origin: AtomicU64,
     /// The largest revision that is known here to have been assigned, in any group. It need not be committed: a number
     /// that is too large does no harm.
@@ -147,14 +147,14 @@ impl HybridClock {
         self.0.groups.load(Ordering::Acquire) > 1
     }
 
-    /// Returns what is sent to other members. It is a promise: every revision that is assigned from now on is larger.
-    /// That holds because revisions are assigned on the thread that calls this.
+    /// Returns the reading that is sent to other members. It is a promise: every revision that is assigned from now on
+    /// is larger. That holds because revisions are assigned on the thread that calls this.
     pub(crate) fn reading(&self) -> ClockReading {
         let (now, latest) = (self.now().get(), self.latest().get());
         ClockReading { now, latest: if latest > now { latest } else { 0 } }
     }
 
-    /// Records what the clock of another process shows. `is_answer` says whether the reading came with an answer to a
+    /// Records a reading of the clock of another process. `is_answer` says whether the reading came with an answer to a
     /// call of this replica.
     pub(crate) fn receive(&self, process: MemberProcess, reading: ClockReading, is_answer: bool) {
         if reading.now == 0 || reading.now >= Revision::LAST.get() {

@@ -24,7 +24,7 @@ pub(super) struct Promises(BTreeMap<u64, Promise>);
 struct Promise {
     /// The process of the member that gave it.
     life: u64,
-    /// What its clock showed at `at`. Of all its reports, this one implies the most advanced clock for now.
+    /// The reading of its clock at `at`. Of all its reports, this one implies the most advanced clock for now.
     shown: u64,
     /// The time of this replica at which that report arrived.
     at: u64,
@@ -83,7 +83,7 @@ impl Promises {
         }
     }
 
-    /// Records what the clock of a process of a member shows.
+    /// Records a reading of the clock of a process of a member.
     pub(super) fn receive(&mut self, process: MemberProcess, reading: ClockReading, now: u64, is_answer: bool) {
         // A late message of a process that has ended promises nothing.
         let Some(promise) = self.0.get_mut(&process.member).filter(|promise| promise.life == process.life) else {

@@ -1,8 +1,8 @@
 //! Files that are encrypted on the disk.
 //!
 //! Every file has a key of its own. It is stored in a header before the content, encrypted by a key that is not on the
-//! disk ([`super::file_key`]). A thief of the disk alone cannot read the content. An attacker who copies the disk
-//! repeatedly sees which blocks of 16 bytes have changed, and which sectors are zeros.
+//! disk ([`super::file_key`]). A thief of the disk alone cannot read the content. Repeated copies of the disk show
+//! which blocks of 16 bytes have changed, and which sectors are zeros.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -134,7 +134,7 @@ impl Disk for EncryptedDisk {
                 wrapped.is_current(&*self.wrapping) || wrapped.rewrap(&*file, &*self.wrapping)?
             }
             Beginning::Plain => FileKey::create(&*self.wrapping)?.is_none(),
-            Beginning::Unknown => true, // a copy would hide what is wrong
+            Beginning::Unknown => true, // a copy would hide the fault
         };
         if stays { Ok(()) } else { self.replace(path) }
     }

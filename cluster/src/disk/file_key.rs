@@ -84,13 +84,13 @@ impl FileKey {
     }
 }
 
-/// What a file begins with.
+/// The beginning of a file, which tells whether it is encrypted.
 pub(super) enum Beginning {
     /// The header of an encrypted file.
     Encrypted(WrappedKey),
     /// The magic of another file of the store, or zeros.
     Plain,
-    /// Something else: what was there has been damaged.
+    /// Neither of these: the beginning of the file has been damaged.
     Unknown,
 }
 

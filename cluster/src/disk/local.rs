@@ -9,8 +9,7 @@ use super::{Disk, DiskFile, PAGE};
 use crate::limits::DISK_ZEROS_BYTES;
 
 /// Opens a file for direct I/O, past the page cache. That saves copying, and memory for pages that are not read again
-/// soon. Not every file system supports it. What is written must be whole pages, aligned to pages in memory and in the
-/// file.
+/// soon. Not every file system supports it. Writes must be whole pages, aligned to pages in memory and in the file.
 fn open_directly(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::DIRECT.bits() as i32;
     OpenOptions::new().write(true).custom_flags(flags).open(path)

@@ -1,4 +1,4 @@
-//! What each kind of file of a store begins with.
+//! The first bytes of each kind of file of a store.
 
 /// The beginning of a file of one kind.
 pub(crate) type Magic = [u8; 8];

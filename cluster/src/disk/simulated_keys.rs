@@ -44,7 +44,7 @@ impl KeyWrapping for Adding {
     }
 }
 
-/// Returns a disk that encrypts its files by such keys.
+/// Returns a disk whose files have keys that [`Adding`] wraps.
 pub(crate) fn encrypted(disk: &SimulatedDisk, wrapping: Arc<Adding>) -> EncryptedDisk {
     EncryptedDisk::over(Arc::new(disk.clone()), Some(wrapping))
 }

@@ -7,7 +7,7 @@ use crate::object::WriteId;
 use crate::shard_map::{Epoch, MAP_TABLE};
 use crate::{Expectation, Key, Object, Revision, TableId};
 
-/// What a committed command does when its expectation holds.
+/// The effect of a committed command whose expectation holds.
 #[derive(Clone, Debug)]
 pub(crate) enum Operation {
     /// Record this version, which already contains its revision and the id of its write.

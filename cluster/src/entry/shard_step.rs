@@ -3,7 +3,7 @@
 //! A shard of a new division is filled with the objects of the former division, then opened, and ended when the table
 //! is divided again. Each step is an entry in the log of the shard's group, so that every replica takes it at the same
 //! point. Steps that fill a shard are numbered. A step that does not follow the last one has no effect; a former leader
-//! may propose such a step.
+//! may propose one.
 
 use super::Operation;
 use crate::shard_map::Epoch;
@@ -24,7 +24,7 @@ pub(crate) struct ShardStep {
     pub(crate) action: Action,
 }
 
-/// What a step does.
+/// The effect of a step on its shard.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// The shard takes over objects from the former division.
@@ -41,7 +41,7 @@ pub(crate) enum Action {
 pub(crate) struct Filling {
     /// Number of the step.
     pub(crate) step: u64,
-    /// Whether the shard first drops what it took over before.
+    /// Whether the shard first drops the objects that it took over before.
     pub(crate) anew: bool,
     /// Versions with their revisions, and keys that must not exist any more.
     pub(crate) operations: Vec<(Key, Revision, Operation)>,

@@ -238,7 +238,7 @@ impl Tables {
         aging.map(|entry| entry.value().0).collect()
     }
 
-    /// Asks those groups to close that keep changes of other groups invisible. A change cannot leave the history before
+    /// Asks the groups that keep changes of other groups invisible to close. A change cannot leave the history before
     /// it is visible.
     pub(crate) fn demand(&self) {
         self.spread.read().iter().for_each(|table| table.demand());

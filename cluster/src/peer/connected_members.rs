@@ -35,7 +35,7 @@ struct ConnectedMember {
     contacts: Contacts,
 }
 
-/// What a member last announced.
+/// The last announcement of a member.
 #[derive(Default)]
 struct MemberState {
     /// Whether it should lead nothing.

@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         ended.err().unwrap_or_else(|| io::ErrorKind::Other.into())
     }
 
-    /// Does what can be done now. Returns `Pending` when nothing more can be done.
+    /// Does the work that can be done now. Returns `Pending` when nothing more can be done.
     fn poll_once(
         &mut self,
         task: &mut Context<'_>,

@@ -67,7 +67,7 @@ pub(super) fn stamped(frame: Frame, reading: ClockReading) -> Frame {
     Frame { now: reading.now, latest: reading.latest, ..frame }
 }
 
-/// Returns what the sender's clock showed when it sent a frame.
+/// Returns the reading of the sender's clock when it sent a frame.
 pub(super) fn clock_reading(frame: &Frame) -> ClockReading {
     ClockReading { now: frame.now, latest: frame.latest }
 }

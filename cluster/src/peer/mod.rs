@@ -1,4 +1,4 @@
-//! Calls between replicas. This module does not know what the calls are about.
+//! Calls between replicas. This module does not know the subjects of the calls.
 //!
 //! A replica calls another by address, and the other may answer in any order. There is one connection for each peer and
 //! [`Lane`], so that bulk data never delays heartbeats and votes. Calls on one lane arrive in the order in which they
@@ -115,7 +115,7 @@ pub(crate) enum PeerError {
     #[error("too many calls wait for the peer")]
     QueueFull,
     /// The request is larger than a frame may be. Nothing was sent.
-    #[error("{bytes} bytes are more than fit one call")]
+    #[error("{bytes} bytes do not fit into one call")]
     TooLarge {
         /// The size of the request, in bytes.
         bytes: usize,
@@ -187,7 +187,7 @@ pub(crate) enum Side {
     There,
 }
 
-/// What is known of a member from a control connection.
+/// One control connection with a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contact {
     /// The number of the connection. Every new connection has another number.
@@ -197,12 +197,12 @@ pub(crate) struct Contact {
     pub(crate) last_received: Instant,
 }
 
-/// What is known of a member from the last control connection in each direction.
+/// The last control connection with a member in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contacts {
-    /// From the one over which this replica calls it.
+    /// The one over which this replica calls the member.
     pub(crate) outgoing: Option<Contact>,
-    /// From the one over which it calls this replica.
+    /// The one over which the member calls this replica.
     pub(crate) incoming: Option<Contact>,
 }
 
@@ -219,8 +219,8 @@ impl Contacts {
 /// Answers the requests of other replicas.
 pub(crate) trait Service: Send + Sync {
     /// Called for every request of a connection, in the order in which they were sent. Must not block. May answer
-    /// later, from any thread. The payload shares memory with other data that was read at the same time, so a copy
-    /// should be made of what is kept for long.
+    /// later, from any thread. The payload shares memory with other data that was read at the same time: copy a part
+    /// that is kept for long.
     fn serve(&self, from: &Hello, method: u32, payload: Bytes, reply: Reply);
 }
 

@@ -220,7 +220,7 @@ async fn a_frozen_peer_is_noticed_by_its_silence_on_all_lanes() {
     until("it is reachable again without being called", || a.transport.is_reachable(2)).await;
 }
 
-/// Lets nothing pass for so long that it may have been an interruption, and then what `after` says.
+/// Lets nothing pass for so long that it may have been an interruption. After that the proxy behaves as `after` says.
 async fn interrupt(proxy: &Proxy, after: ProxyBehavior) -> Instant {
     proxy.network.send_replace(ProxyBehavior::Frozen);
     tokio::time::sleep(2 * PEER_INTERRUPTION_MIN).await;

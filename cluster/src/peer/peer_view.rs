@@ -19,7 +19,7 @@ struct LiveConnections {
     incoming: Option<u64>,
 }
 
-/// Which replicas are there. All groups use the result of the last look, so that none misses a change.
+/// The replicas that answer. All groups use the result of the last look, so that none misses a change.
 pub(crate) struct PeerView {
     state: Mutex<State>,
 }

@@ -17,7 +17,7 @@ use super::wire::{Connected, Connecting, Listener, Network, Stream, TlsNetwork};
 use crate::PeerTls;
 use crate::limits::PEER_READ_BYTES;
 
-/// What happens to a piece on its way.
+/// The fault of a piece on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceFault {
     /// It is lost: all connections of the member break, and none can be made before [`Tap::heal`].
@@ -59,7 +59,7 @@ impl State {
     }
 }
 
-/// The test's handle on such a network. Cheap to clone.
+/// The test's handle on a tapped network. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Tap(Arc<watch::Sender<State>>);
 
@@ -130,7 +130,7 @@ async fn carry(stream: Box<dyn Stream>, member: DuplexStream, tap: Tap) {
     }
 }
 
-/// Passes on what a peer sends to the member, frame by frame.
+/// Passes on the frames that a peer sends to the member, one by one.
 async fn bring(from: &mut ReadHalf<Box<dyn Stream>>, mut to: WriteHalf<DuplexStream>, tap: &Tap) -> io::Result<()> {
     let (mut frames, mut out) = (FrameReader::default(), BytesMut::new());
     loop {

@@ -144,7 +144,7 @@ impl Replica {
     }
 }
 
-/// What a proxy does with connections.
+/// The behaviour of a proxy towards connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProxyBehavior {
     Up,

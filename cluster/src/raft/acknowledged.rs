@@ -1,4 +1,4 @@
-//! What the members of a group have acknowledged to their leader.
+//! Remembers the last entry that each member of a group has acknowledged to its leader.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ impl Acknowledged {
     pub(super) fn note(&self, member: u64, vote: &Vote, index: u64) {
         let mut all = self.0.lock();
         let known = all.entry(member).or_insert((*vote, 0));
-        // Under another leader since, the replica may have truncated its log.
+        // Under a later leader, the replica may have truncated its log.
         *known = if known.0 == *vote { (*vote, known.1.max(index)) } else { (*vote, index) };
     }
 

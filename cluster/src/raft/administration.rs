@@ -1,4 +1,4 @@
-//! Changes of a group's members, and requests for those and for another leader.
+//! Changes of a group's members, and the requests for a change or for another leader.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ use super::types::{LogIdentity, TypeConfig};
 /// The log entry that sets members without this replica. `None` until this replica has been told of one.
 pub(super) type Excluded = watch::Sender<Option<LogIdentity>>;
 
-/// What this replica was told about its membership of a group. Cheap to clone.
+/// Whether this replica was told that it is not a member of a group any more. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Exclusion {
     own: u64,
@@ -27,7 +27,7 @@ impl Exclusion {
         Exclusion { own, raft, excluded }
     }
 
-    /// Returns a receiver of what this replica is told.
+    /// Returns a receiver of the messages that exclude this replica.
     pub(super) fn told(&self) -> watch::Receiver<Option<LogIdentity>> {
         self.excluded.subscribe()
     }
@@ -48,8 +48,8 @@ impl Exclusion {
         self.excluded.borrow().is_some_and(|at| metrics.membership_config.log_id() < &Some(at))
     }
 
-    /// Returns the log entry that sets the members, if replica `member`, whose log ends at `last`, is not among them
-    /// and does not have that entry.
+    /// Returns the log entry that sets the members, if replica `member` is not among them and lacks that entry. `last`
+    /// is the end of the replica's log.
     pub(super) async fn excludes(&self, member: u64, last: Option<LogIdentity>) -> Option<LogIdentity> {
         let committed = self.raft.with_raft_state(move |state| {
             let members = state.membership_state.committed();

@@ -134,7 +134,7 @@ impl Link {
         A::decode(answer).map_err(|error| RPCError::Network(NetworkError::new(&error)))
     }
 
-    /// Notes what a voter's answer says besides the vote.
+    /// Notes the facts in a voter's answer besides the vote.
     pub(super) fn note_voter_answer(&self, answer: &message::VoteAnswer) {
         if let Some(at) = answer.excluded.as_ref().map(wire::log_id) {
             self.excluded.send_if_modified(|known| *known < Some(at) && known.replace(at) != Some(at));

@@ -93,7 +93,7 @@ impl LogStore {
         self.group
     }
 
-    /// Returns what the log contains of the group besides its entries.
+    /// Returns the state of the group in the log, apart from its entries.
     pub(super) fn state(&self) -> GroupState {
         self.wal.state(self.group)
     }
@@ -160,8 +160,8 @@ impl LogStore {
     }
 
     /// Drops all entries when they do not lead to the last entry of the snapshot, before openraft reads the log: the
-    /// log then continues after the snapshot. Such entries are left by a process that ended while it installed the
-    /// snapshot of another replica, or by a leader of a later term whose entries were never committed.
+    /// log then continues after the snapshot. A process that ended while it installed the snapshot of another replica
+    /// leaves such entries, and so does a leader of a later term whose entries were never committed.
     pub(super) async fn follow_snapshot(&self, last: LogRef) -> io::Result<()> {
         let state = self.wal.state(self.group);
         if state.purged.is_some_and(|purged| purged.index >= last.index) || self.wal.has(self.group, last) {
@@ -242,8 +242,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_committed(&mut self, committed: Option<LogIdentity>) -> Result<(), io::Error> {
-        // Becomes durable with the next write. Losing it costs nothing: after a restart the leader tells what is
-        // committed.
+        // Becomes durable with the next write. Losing it costs nothing: after a restart the leader tells which entries
+        // are committed.
         if let Some(committed) = committed {
             self.wal.append(self.group, None, |appender| appender.committed(log_ref(&committed)));
         }

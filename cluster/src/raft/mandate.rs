@@ -1,8 +1,8 @@
 //! Checks whether a request of a leader to take over is still valid.
 //!
 //! Voters elect a replica that the leader has asked to take over even while they hear from a leader. A process that
-//! stood still may see such a request long after another replica took over without its knowledge, and would depose the
-//! new leader. It therefore first asks the others whether they know of a later vote. Any later leader was elected by a
+//! stood still may see the request long after another replica took over without its knowledge, and would depose the new
+//! leader. It therefore first asks the others whether they know of a later vote. Any later leader was elected by a
 //! majority, and every majority includes one of those that answer, no matter which others stood still or for how long.
 
 use std::collections::BTreeSet;
@@ -71,7 +71,7 @@ impl Mandates {
         }
     }
 
-    /// Answers a replica that asks whether this one knows of a later ballot than that of a leader which gave up.
+    /// Answers whether this replica knows of a later ballot than the one of a leader that gave up.
     pub(super) async fn judge(&self, call: &message::VoteCall) -> std::io::Result<message::VoteAnswer> {
         let own = self.raft.with_raft_state(|state| wire::ballot(state.vote_ref())).await;
         let ballot = own.map_err(std::io::Error::other)?;

@@ -3,16 +3,17 @@
 //! - [`types`] instantiates openraft and encodes its values; [`config`] configures it; [`log_store`] stores its log in
 //!   the write-ahead log; [`state_machine`] applies committed entries, and takes and installs snapshots; [`replay`]
 //!   applies the log when a store is opened; [`survival`] lets a replica go on alone.
-//! - [`starting`] combines these into the [`node`] of one group, whose parts have a subject each: the [`roster`] of its
-//!   members and its leader, the [`connections`] to them, the [`exclusion`] of replicas that are not members any more,
-//!   the [`tenure`] of this replica as the leader, the [`formation`] of the group, its [`leadership`], for which
-//!   [`mandate`] checks requests to take over, the [`administration`] of its members.
+//! - [`starting`] combines these into the [`node`] of one group. Its parts are the [`roster`] of its members and its
+//!   leader, the [`connections`] to them, the [`exclusion`] of former members, the [`tenure`] of this replica as the
+//!   leader, the [`formation`] of the group, its [`leadership`], and the [`administration`] of its members. [`mandate`]
+//!   checks requests to take over the leadership.
 //! - [`proposals`] proposes batches; [`promises`] delays answers until other members have promised larger revisions;
-//!   [`reading`] waits for what reads must see; [`snapshotting`] decides when snapshots are written; [`status`] reports
-//!   the state of a group; [`rest`] and [`resting`] let idle groups rest. [`error`] says why some of this fails.
-//! - [`network`] calls other replicas over a [`link`] to each, at their [`addresses`], and records what they have
-//!   [`acknowledged`]; [`service`] answers them. For snapshots, [`snapshot_sending`] and [`snapshot_receiving`] do so.
-//!   All use the messages of [`wire`].
+//!   [`reading`] waits for the entries that reads must see; [`snapshotting`] decides when snapshots are written;
+//!   [`status`] reports the state of a group; [`rest`] and [`resting`] let idle groups rest. [`error`] says why some of
+//!   this fails.
+//! - [`network`] calls other replicas over a [`link`] to each, at their [`addresses`], and records which entries they
+//!   have [`acknowledged`]; [`service`] answers them. For snapshots, [`snapshot_sending`] and [`snapshot_receiving`] do
+//!   so. All use the messages of [`wire`].
 
 mod acknowledged;
 mod addresses;

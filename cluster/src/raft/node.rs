@@ -88,7 +88,7 @@ impl Node {
         &self.0.connections
     }
 
-    /// Returns what this replica was told about its membership.
+    /// Returns the part that knows whether this replica is a member.
     pub(crate) fn exclusion(&self) -> &Exclusion {
         &self.0.exclusion
     }
@@ -98,7 +98,7 @@ impl Node {
         &self.0.resting
     }
 
-    /// Returns what forms the group.
+    /// Returns the part that forms the group.
     pub(crate) fn formation(&self) -> &Formation {
         &self.0.formation
     }
@@ -108,27 +108,27 @@ impl Node {
         &self.0.leadership
     }
 
-    /// Returns what changes the members.
+    /// Returns the part that changes the members.
     pub(crate) fn administration(&self) -> &Administration {
         &self.0.administration
     }
 
-    /// Returns what must be applied before the group can be read.
+    /// Returns the part that knows how far the log must be applied before the group can be read.
     pub(crate) fn reading(&self) -> &Reading {
         &self.0.reading
     }
 
-    /// Returns what other members have promised about revisions.
+    /// Returns the promises of other members about revisions.
     pub(crate) fn promises(&self) -> &Promises {
         &self.0.promises
     }
 
-    /// Returns what writes the snapshots of the group.
+    /// Returns the part that writes the snapshots of the group.
     pub(crate) fn snapshots(&self) -> &Snapshotting {
         &self.0.snapshots
     }
 
-    /// Returns what answers the other replicas.
+    /// Returns the part that answers the other replicas.
     pub(crate) fn service(&self) -> &Service {
         &self.0.service
     }
@@ -138,7 +138,7 @@ impl Node {
         &self.0.log
     }
 
-    /// Returns whether the disk of this replica has room for what leaders write.
+    /// Returns whether the disk of this replica has room for the log of a leader.
     pub(crate) fn has_room(&self) -> bool {
         !*self.0.log.wal().lacks_room().borrow()
     }

@@ -12,7 +12,7 @@ use crate::clock::GroupClock;
 use crate::limits::CLOCK_ANSWER_TIMEOUT;
 use crate::tasks;
 
-/// What other members have promised about the revisions that they assign. Cheap to clone.
+/// The promises of other members about the revisions that they assign. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Promises {
     clock: Arc<GroupClock>,

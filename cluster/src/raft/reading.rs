@@ -1,4 +1,4 @@
-//! What this replica must have applied before it can be read.
+//! How far this replica must have applied the log before it can be read.
 
 use openraft::async_runtime::WatchReceiver;
 use openraft::errors::{LinearizableReadError, RaftError};
@@ -12,7 +12,7 @@ use crate::ReadError;
 use crate::limits::OPENING_PROGRESS_INTERVAL;
 use crate::progress::Progress;
 
-/// What this replica must have applied before a group can be read here.
+/// How far this replica must have applied the log of a group before the group can be read here.
 pub(crate) struct Reading {
     raft: GroupRaft,
     roster: Roster,
@@ -52,7 +52,7 @@ impl Reading {
     }
 
     /// Waits until the membership in the log is applied here, and with it everything before: a replica may get its vote
-    /// in the log before it learns what is committed. Also returns when the group is shut down.
+    /// in the log before it learns which entries are committed. Also returns when the group is shut down.
     pub(crate) async fn applied_membership(&self) {
         let server = self.raft.server_metrics();
         let at = server.borrow_watched().membership_config.log_id().as_ref().map_or(0, |at| at.index());

@@ -89,8 +89,8 @@ struct ReplayQueue {
     bytes: usize,
     /// The index of the next entry.
     next: u64,
-    /// Whether an entry did not follow: the log does not lead to the present state, or has a gap. Openraft handles what
-    /// comes after.
+    /// Whether an entry did not follow: the log does not lead to the present state, or has a gap. Openraft handles the
+    /// entries after it.
     ended: bool,
 }
 

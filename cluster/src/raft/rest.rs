@@ -1,9 +1,9 @@
 //! The rest of a group on this replica: nothing happens in it, and neither heartbeats nor election timeouts run.
 //!
-//! The leader of an idle group asks the others to rest. From then on it sends no heartbeats, and they expect none. They
-//! rely instead on the leader's process being there, which one connection shows for all groups. Any event in the group
-//! wakes it. Raft's safety does not depend on this: a replica that wakes too late or without need is like one whose
-//! clock is wrong.
+//! The leader of an idle group asks the others to rest. From then on it sends no heartbeats, and they expect none.
+//! Instead they rely on the leader's process, whose presence one connection shows for all groups. Any event in the
+//! group wakes it. Raft's safety does not depend on this: a replica that wakes too late or without need is like one
+//! whose clock is wrong.
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ pub(crate) enum Phase {
     AskingOthers,
     /// This replica leads, and all others that could be asked rest.
     Leading,
-    /// Another replica leads. It is considered there as long as this connection exists.
+    /// Another replica leads. It counts as present as long as this connection exists.
     Following {
         /// The id of the leader.
         leader: u64,

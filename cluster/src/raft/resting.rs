@@ -1,4 +1,4 @@
-//! Decides when a group rests on this replica, and what wakes it.
+//! Decides when a group rests on this replica, and when it wakes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl Resting {
         }
     }
 
-    /// Handles that other replicas came or went: wakes the group if that concerns it.
+    /// Handles a change of the reachable replicas: wakes the group if the change concerns it.
     pub(crate) fn peers_changed(&self, view: &PeerView) {
         match self.rest.phase() {
             Phase::Awake => {}
@@ -151,7 +151,7 @@ impl Resting {
         }
     }
 
-    /// Lets the group rest if this replica has exactly the leader's state and the leader is there. Returns whether it
+    /// Lets the group rest if this replica has exactly the leader's state and the leader is present. Returns whether it
     /// rests.
     pub(crate) fn agree_to_rest(&self, resting: &message::Resting, view: &PeerView) -> bool {
         let leader = resting.ballot.node;
@@ -175,9 +175,9 @@ impl Resting {
         let _ = self.raft.trigger().elect(true).await; // fails only when the group is shut down
     }
 
-    /// Returns the answer to a candidate that asks for a pre-vote while this group rests: its leader is there. If this
-    /// replica is the leader, it wakes and sends heartbeats, so that the candidate hears from it, provided that the
-    /// candidate is a member. `None` when the call must be decided by openraft.
+    /// Returns the answer to a candidate that asks for a pre-vote while this group rests: its leader is present. If
+    /// this replica is the leader, it wakes and sends heartbeats, so that the candidate hears from it, provided that
+    /// the candidate is a member. `None` when the call must be decided by openraft.
     pub(super) fn refuse_while_resting(
         &self,
         call: &message::VoteCall,

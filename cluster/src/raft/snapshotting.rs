@@ -30,7 +30,7 @@ impl SnapshotCondition {
     }
 
     /// Records that a snapshot could not be written, most likely because the disk is full. Another one starts only
-    /// after a pause, which doubles each time, so that the log can use the room that the failed one freed.
+    /// after a pause, which doubles each time. In the pause, the log can use the room that the failed one freed.
     fn failed(&mut self) {
         let last = self.pause.map(|(_, pause)| pause);
         let pause = last.map_or(SNAPSHOT_RETRY_INTERVAL, |last| (2 * last).min(SNAPSHOT_RETRY_INTERVAL_MAX));

@@ -169,7 +169,7 @@ async fn until_voters_are(store: &Store, names: &[&str], groups: usize) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
-    assert!(waited.await.is_ok(), "{:?} are to vote in {groups} groups: {:?}", names, all());
+    assert!(waited.await.is_ok(), "{:?} should vote in {groups} groups: {:?}", names, all());
 }
 
 async fn ready_in_time(store: &Store) {

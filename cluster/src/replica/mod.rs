@@ -1,12 +1,13 @@
 //! This replica among the others of its cluster.
 //!
-//! A folder, and a file here, imports only what is named before it:
+//! A folder, and a file here, imports only modules that are named before it:
 //!
 //! - [`asking`]: requests to the leader of a group, wherever it is. [`groups`] lists the groups that this replica takes
 //!   part in, each with its client of the leader.
 //! - [`writing`]: making a write exactly once.
-//! - [`forming`]: who this replica is, and how it comes to be in a cluster.
-//! - [`leading`]: what this replica leads. [`liveness`]: which replicas are there, and what follows for the leaders.
+//! - [`forming`]: the identity of this replica, and how it becomes part of a cluster.
+//! - [`leading`]: the groups that this replica leads. [`liveness`]: the replicas that are reachable, and the
+//!   consequences for leaders.
 //! - [`starter`] starts groups, [`sharding`] follows the shard map and changes the shards of tables, [`standing`]
 //!   reports whether this replica is a member.
 //! - [`exchange`] answers the calls of other replicas; [`running`] has the parts that the handles of a store use.

@@ -351,7 +351,7 @@ async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
 }
 
-/// Returns what a member knows of the others: their names, and whether all of them have votes everywhere.
+/// Returns the others as a member knows them: their names, and whether all of them have votes everywhere.
 fn voters(store: &Store) -> Vec<(String, bool)> {
     store.cluster().members.into_iter().map(|member| (member.name, member.votes)).collect()
 }

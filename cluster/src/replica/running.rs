@@ -20,7 +20,7 @@ pub(crate) struct Running {
     pub(crate) peers: Option<Arc<dyn Peers>>,
     pub(crate) groups: Groups,
     pub(crate) wal: Wal,
-    /// What this replica should lead.
+    /// The groups that this replica should lead.
     pub(crate) placement: Arc<Placement>,
     /// The standing of this replica in its cluster: now, and after every change.
     pub(crate) standing: watch::Receiver<Standing>,

@@ -50,7 +50,7 @@ async fn put(store: &Store, key: String, bytes: Vec<u8>) -> (String, Bytes) {
     }
 }
 
-/// Checks that a consistent read of everything shows exactly what was written.
+/// Checks that a consistent read of everything shows exactly the written objects.
 async fn check(store: &Store, written: &Written) {
     let table = store.table(&pods());
     store.barrier(&table).await.unwrap();

@@ -19,7 +19,7 @@ use crate::{OpenError, ReadError};
 pub enum Standing {
     /// It is not a member yet, or does not know the shard map: it has nothing, or only part of the data.
     Waiting,
-    /// It is a member, and shows what its log contains. It may lack what others have done since.
+    /// It is a member, and shows the content of its log. It may lack later writes of others.
     Starting,
     /// It is a member, and has caught up since it started.
     Member,

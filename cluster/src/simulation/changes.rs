@@ -113,7 +113,7 @@ pub(super) fn transfer(world: &World, host: usize, to: usize) {
 /// Asks a host to divide a table into another number of shards.
 pub(super) fn divide(world: &World, host: usize, table: &'static str) {
     let (client, shards) = (world.hosts[host].client.clone(), 1 + draw::below(SHARDS_MAX) as u16);
-    world.trace.note(&format!("{table} is to have {shards} shards"));
+    world.trace.note(&format!("{table} gets {shards} shards"));
     world.spawn(async move {
         let table = TableId::new(table);
         let _ = client.ask(move |store| async move { drop(store.divide(&table, shards).await) }).await;

@@ -11,7 +11,7 @@ use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Revision, Store,
 const AHEAD_MS: i64 = 5_000;
 /// How long it takes for a member to promise revisions when it hears of a clock only from others, in milliseconds.
 const HEARSAY_MS: u64 = 1_000;
-/// The interval at which a client looks for what is being written.
+/// The interval at which a client looks for the object that is being written.
 const POLL_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Returns a key of the table that belongs to the group with this name.

@@ -103,7 +103,7 @@ struct Process {
 /// How a process ends without being asked to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crash {
-    /// It is killed. The operating system goes on, and writes what it was given.
+    /// It is killed. The operating system goes on, and writes the data that it was given.
     Kill,
     /// The host loses its power: each sector that was not durable is kept or lost.
     PowerLoss,

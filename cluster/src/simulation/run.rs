@@ -38,7 +38,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Returns what a developer needs to find the cause.
+    /// Returns the facts that a developer needs to find the cause.
     pub(super) fn explained(&self) -> String {
         let (seed, found, notes) = (self.seed, self.found.join("\n"), self.notes.join("\n"));
         format!(
@@ -94,7 +94,7 @@ fn watch_over(seed: u64, bug: Option<Bug>, time: &Time) -> mpsc::Sender<()> {
     watched
 }
 
-/// Injects faults for some time, and lets everything recover and finish. The error says what did not.
+/// Injects faults for some time, and lets everything recover and finish. The error names the part that did not.
 fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
     let begin = world.time.now_ms();
     let (mut schedule, end) = (Schedule::new(begin + 500), begin + draw::within(FAULTS_MS));
@@ -107,7 +107,7 @@ fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
     if !world.wait(RECOVERY_MS, |_| traffic.acknowledged() > before + 20) {
         return Err("nothing is written after the last fault".into());
     }
-    world.trace.note("the traffic is to end");
+    world.trace.note("the traffic stops");
     traffic.stop();
     let watchers = 6;
     if !world.wait(RECOVERY_MS, |_| traffic.busy() <= watchers) {
@@ -126,7 +126,7 @@ fn disturb(world: &mut World, traffic: &Traffic) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns what the checker finds, at most a few violations of each invariant.
+/// Returns the findings of the checker, at most a few violations of each invariant.
 fn judge(mut history: History) -> Vec<String> {
     history.window = u64::MAX; // a simulation is too short for history to be trimmed
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -27,7 +27,7 @@ pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Loaded, WalError> {
     let read = file.read_at(0, &mut header).map_err(failed)?;
     let damaged = |offset, what| WalError::Damaged { path: path.to_path_buf(), offset, what };
     if read < header.len() || &header[..8] != MAGIC {
-        return Err(damaged(0, "it does not begin as a snapshot does"));
+        return Err(damaged(0, "it does not begin like a snapshot"));
     }
     let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
     if version > FORMAT {

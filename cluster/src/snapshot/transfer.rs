@@ -73,8 +73,8 @@ impl Snapshots {
         Ok(Outgoing { size: file.size()?, file })
     }
 
-    /// Starts to receive a snapshot of this size, and drops what was received before. Fails when the disk would be left
-    /// with less than `spared` bytes of room.
+    /// Starts to receive a snapshot of this size, and drops the bytes that were received before. Fails when the disk
+    /// would be left with less than `spared` bytes of room.
     pub(crate) fn incoming(&self, name: &str, size: u64, spared: u64) -> io::Result<Incoming> {
         self.discard_received()?;
         if size > 0 && self.disk.room(&self.directory)? < size.saturating_add(spared) {

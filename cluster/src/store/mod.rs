@@ -66,7 +66,7 @@ struct StoreChannels {
 
 impl Store {
     /// Opens the store. A store with a single replica is complete and takes writes once this returns. A replica with
-    /// peers shows what its own log contains, and joins or rejoins its cluster in the background: see
+    /// peers shows the content of its own log, and joins or rejoins its cluster in the background: see
     /// [`Store::standing`].
     ///
     /// # Errors
@@ -172,14 +172,14 @@ impl Store {
     /// Makes one conditional write, and waits until it is durable and visible here.
     ///
     /// # Errors
-    /// See [`WriteError`], which also says what a caller may conclude. A caller that stops waiting may conclude
-    /// nothing.
+    /// See [`WriteError`], which also states the conclusions that a caller may draw. A caller that stops waiting may
+    /// draw none.
     pub fn write(&self, write: Write) -> impl Future<Output = Result<Outcome, WriteError>> + Send {
         self.write_from(write, None)
     }
 
-    /// Does what [`Store::write`] does, but makes the write only while `tenure` lasts, if one is given: for a write
-    /// that depends on state that was read in that tenure.
+    /// Works as [`Store::write`], but makes the write only while `tenure` lasts, if one is given: for a write that
+    /// depends on state that was read in that tenure.
     ///
     /// # Errors
     /// As [`Store::write`]; [`WriteError::NotLeader`] when the tenure is over and the write was not made.

@@ -81,8 +81,8 @@ impl Store {
         Ok(table.revision())
     }
 
-    /// Returns an object as of a point after everything that was acknowledged of it before this call. `None` when there
-    /// is no such object.
+    /// Returns an object in a state that has every write of it that was acknowledged before this call. `None` when
+    /// there is no such object.
     ///
     /// # Errors
     /// Fails when leadership cannot be confirmed.
@@ -95,9 +95,9 @@ impl Store {
         Ok(latest.filter(|object| !object.is_tombstone()))
     }
 
-    /// Returns an object as this replica has it, whatever other replicas have; never newer than what later lists of
-    /// this replica show. Waits a short time ([`LOCAL_READ_WAIT`]) until its revision is closed. `None` when there is
-    /// no such object.
+    /// Returns an object as this replica has it, whatever other replicas have. Later lists of this replica show this
+    /// state or a newer one. Waits a short time ([`LOCAL_READ_WAIT`]) until its revision is closed. `None` when there
+    /// is no such object.
     pub async fn local(&self, table: &Table, key: &str) -> Option<Arc<Object>> {
         let latest = table.latest(key)?;
         if table.revision() < latest.revision() {
@@ -142,8 +142,8 @@ impl Store {
         Ok(())
     }
 
-    /// Waits for a linearizable read point of one object: from then on [`Table::get`] returns here what was
-    /// acknowledged of the object before this call, or something later.
+    /// Waits for a linearizable read point of one object: from then on [`Table::get`] returns a state that has every
+    /// write of the object that was acknowledged before this call.
     ///
     /// # Errors
     /// Fails when leadership cannot be confirmed.

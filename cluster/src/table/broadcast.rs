@@ -38,8 +38,8 @@ impl Table {
         self.broadcaster.get_or_init(start).do_send(Announce { table: self.clone() });
     }
 
-    /// Wakes the subscriptions that changes up to the closed revision concern, and asks the groups to close that hold
-    /// this revision back.
+    /// Wakes the subscriptions that changes up to the closed revision concern. Asks the groups that hold this revision
+    /// back to close.
     pub(crate) fn announce(&self) {
         self.notification_pending.store(false, Ordering::Release);
         let closed = self.revision();
@@ -62,7 +62,7 @@ impl Table {
         self.demand();
     }
 
-    /// Asks the groups to close that keep changes of other groups from being visible.
+    /// Asks the groups that keep changes of other groups invisible to close.
     pub(crate) fn demand(&self) {
         if self.is_spread() {
             let last = self.last_change();

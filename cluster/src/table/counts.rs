@@ -25,8 +25,8 @@ impl Series {
         }
     }
 
-    /// Drops what only revisions before `floor` can see. Returns whether the whole series can be dropped: the count has
-    /// been zero since `floor`.
+    /// Drops the counts that only revisions before `floor` can see. Returns whether the whole series can be dropped:
+    /// the count has been zero since `floor`.
     fn trim(&mut self, floor: Revision) -> bool {
         while self.0.get(1).is_some_and(|(since, _)| *since <= floor) {
             self.0.pop_front();
@@ -65,7 +65,7 @@ impl Counts {
         }
     }
 
-    /// Drops what only revisions before `floor` can see, for the namespace of `key` and for the whole shard.
+    /// Drops the counts that only revisions before `floor` can see, for the namespace of `key` and for the whole shard.
     pub(crate) fn trim(&mut self, key: &Key, floor: Revision) {
         self.all.trim(floor);
         let Some(namespace) = key.namespace() else { return };

@@ -32,7 +32,7 @@ impl Keyspace {
         Keyspace { keys, counts, indexes, floor, last: floor, live_bytes: 0 }
     }
 
-    /// Decides a write. The result depends only on what was applied before, so that it is the same on every replica.
+    /// Decides a write. The result depends only on the writes before it, so that it is the same on every replica.
     pub(crate) fn apply(&mut self, command: &Command) -> (Outcome, Option<Change>) {
         let current = self.live(command.key.as_str()).cloned();
         let expected = match command.expectation {

@@ -127,12 +127,12 @@ impl Table {
         self.turned.notify_waiters();
     }
 
-    /// Returns what is notified when the divisions change, or one of their shards is opened or ended.
+    /// Returns the notifier that fires when the divisions change, or when one of their shards is opened or ended.
     pub(crate) fn turned(&self) -> &Notify {
         &self.turned
     }
 
-    /// Returns the divisions that may contain the last writes: the one that is read, and the next one once that has
+    /// Returns the divisions that may contain the last writes: the one for reads, and the next one once the first has
     /// ended.
     pub(crate) fn current(&self) -> impl Iterator<Item = Arc<Division>> + use<> {
         let divisions = self.divisions();

@@ -72,7 +72,7 @@ impl Table {
         outdated.unwrap_or_default().max(self.floor())
     }
 
-    /// Asks groups to close soon whose closed revision is old, so that clients can use a revision that they receive for
+    /// Asks groups with an old closed revision to close soon, so that clients can use a revision that they receive for
     /// the whole history window. Returns whether any group was asked.
     pub fn freshen(&self) -> bool {
         let mut stale = self.clocks();

@@ -95,7 +95,7 @@ fn records_found_when_a_log_is_opened_are_durable() {
     assert!(append(&wal, 0, 1).is_err());
     wal.close();
     disk.heal();
-    // Only the process was restarted, not the machine, so it sees what was written.
+    // Only the process was restarted, not the machine, so it sees all written bytes.
     let idle = WalOptions { runner: Arc::new(Idle), ..options(&Arc::default()) };
     let seen = Wal::open(Arc::new(disk.clone()), idle, &["default".into()]).unwrap().state(0).last;
     assert_eq!(seen, Some(at(1)));

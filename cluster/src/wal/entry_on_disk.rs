@@ -45,7 +45,7 @@ impl EntryOnDisk {
 pub(crate) enum Announced {
     /// The next entries that are known to be committed, so that the log cannot revoke them.
     Entries(Vec<EntryOnDisk>),
-    /// The log did revoke such entries: the state made of them is invalid.
+    /// The log did revoke announced entries: the state made of them is invalid.
     Void,
 }
 

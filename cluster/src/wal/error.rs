@@ -11,7 +11,7 @@ pub enum WalError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         source: io::Error,
     },
     /// A file has changed since it was made durable.
@@ -24,7 +24,7 @@ pub enum WalError {
         path: PathBuf,
         /// The offset of the damage in the file, in bytes.
         offset: u64,
-        /// What is wrong there.
+        /// The fault, in words.
         what: &'static str,
     },
     /// A file that existed is missing.

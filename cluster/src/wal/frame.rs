@@ -1,4 +1,4 @@
-//! Frames: the layout in a segment of what one flush writes.
+//! Frames: the layout of the bytes that one flush writes into a segment.
 //!
 //! A frame is `header | body | zeros | trailer`. Its length is a multiple of [`ALIGNMENT`], and it is aligned to that,
 //! so that its header and its trailer each lie within one disk sector. Only one frame is in flight to the disk at any

@@ -1,4 +1,5 @@
-//! The index of one group's log: its vote, what is committed and purged, and the positions of its entries on disk.
+//! The index of one group's log: its vote, its last committed and last purged entries, and the positions of its entries
+//! on disk.
 
 use std::collections::VecDeque;
 

@@ -274,7 +274,7 @@ impl Wal {
         });
     }
 
-    /// Returns what the log contains of a group besides its entries.
+    /// Returns the state of a group in the log, apart from its entries.
     pub(crate) fn state(&self, group: GroupId) -> GroupState {
         let ledgers = self.shared.ledgers.lock();
         let ledger = &ledgers[group as usize];
@@ -346,7 +346,7 @@ impl Wal {
     }
 }
 
-/// What the log contains of a group besides its entries.
+/// The state of a group in the log, apart from its entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupState {
     pub(crate) vote: Option<Ballot>,

@@ -1,5 +1,5 @@
 //! Notes, outside the log's directory, how far the log has come. A log whose newest segments are missing looks like an
-//! earlier state of itself, and a replica that continued with it would have forgotten what it acknowledged.
+//! earlier state of itself, and a replica that continued with it would have forgotten entries that it acknowledged.
 
 use std::io;
 use std::path::{Path, PathBuf};

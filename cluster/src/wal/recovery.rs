@@ -50,7 +50,8 @@ impl Recovered {
     }
 }
 
-/// Reads all segments, cuts off a frame that was never completed, and fails on damage. What it returns is durable.
+/// Reads all segments, cuts off a frame that was never completed, and fails on damage. Everything that it returns is
+/// durable.
 fn recover(disk: &dyn Disk, options: &WalOptions, mut collector: RecordCollector) -> Result<Recovered, WalError> {
     let directory = &options.directory;
     disk.create_directory(directory).map_err(failed(directory))?;
@@ -303,7 +304,7 @@ impl RecordCollector {
     }
 
     /// Applies the records of a frame whose body is at `start` in a segment. The error is the offset of a bad record in
-    /// the body, and what is wrong with it.
+    /// the body, and the fault of that record.
     fn read_frame(
         &mut self,
         body: &[u8],

@@ -59,7 +59,7 @@ impl Wal {
         }
     }
 
-    /// Returns whether the disk is too slow for what is appended.
+    /// Returns whether the disk is too slow for the appended records.
     pub(crate) fn is_behind(&self) -> bool {
         let queue = self.shared.queue.lock();
         queue.drafts.len() > WAL_FRAMES_WAITING_MAX && !queue.closing && !queue.failed

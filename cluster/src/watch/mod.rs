@@ -1,4 +1,4 @@
-//! Watching: subscribers are woken only by the changes that concern them, and when all have been notified.
+//! Watching: a change wakes only the subscribers that it concerns, after all of them have been notified.
 
 mod interest;
 mod notifying;

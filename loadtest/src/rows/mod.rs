@@ -50,7 +50,7 @@ pub struct Context {
 /// Makes the requests of client `number` of a row.
 type Make = fn(context: &Context, number: usize) -> Box<dyn Operation>;
 
-/// What the requests of a row need besides pods.
+/// The servers and objects that the requests of a row need besides pods.
 #[derive(Clone, Copy)]
 enum Needs {
     Nothing,
@@ -63,7 +63,8 @@ enum Needs {
 }
 
 impl Needs {
-    /// Provides what the requests need. The caller keeps the returned server until the last request is answered.
+    /// Provides the servers and objects that the requests need. The caller keeps the returned server until the last
+    /// request is answered.
     async fn provide(self, client: &mut Client, context: &Context) -> Result<Option<Backend>, Error> {
         match self {
             Self::Nothing => Ok(None),
@@ -73,7 +74,7 @@ impl Needs {
         }
     }
 
-    /// Removes what `provide` has provided.
+    /// Removes the objects that `provide` has created.
     async fn remove(self, client: &mut Client, context: &Context) -> Result<(), Error> {
         match self {
             Self::Nothing => Ok(()),
@@ -94,7 +95,7 @@ enum Kind {
         requests_per_operation: u64,
         /// Makes the requests of a client.
         make: Make,
-        /// What the requests need besides pods.
+        /// The servers and objects that the requests need besides pods.
         needs: Needs,
     },
     /// Changes that watches deliver.
@@ -121,7 +122,7 @@ enum Kind {
 pub struct Row {
     /// The name on the command line.
     pub name: &'static str,
-    /// What the row measures.
+    /// The subject of the row.
     pub about: &'static str,
     kind: Kind,
     /// Whether the row creates pods that would disturb other rows.

@@ -1,5 +1,4 @@
-//! Rows that need another server: webhooks that are asked about each pod, and a node whose kubelet is asked for logs
-//! and streams.
+//! Rows that need another server: webhooks for each pod, and a node with a kubelet that provides logs and streams.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

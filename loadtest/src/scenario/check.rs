@@ -57,7 +57,7 @@ impl Violations {
     }
 }
 
-/// What a run has checked so far.
+/// The checks of a run so far.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// The number of checked events.
@@ -72,7 +72,7 @@ pub struct Checked {
     pub violations: RefCell<Violations>,
 }
 
-/// What a watch knows about an object.
+/// The state of an object, as a watch knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// The revision of the object.

@@ -17,8 +17,8 @@ use crate::process::Processes;
 /// A command for scenarios or their results.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a scenario: many kinds of clients, at rates that do not depend on answers, with checks of what the clients
-    /// see.
+    /// Run a scenario: many kinds of clients, at rates that do not depend on answers, with checks of the answers that
+    /// clients see.
     Scenario {
         /// Name of a scenario, as `loadtest scenarios` lists them, or path of a TOML file.
         scenario: String,

@@ -92,7 +92,7 @@ pub struct Changes {
 /// Reads a scenario, applies the changes, and checks all bounds.
 ///
 /// # Errors
-/// States what is wrong with the scenario or the changes.
+/// States the fault of the scenario or of the changes.
 pub fn parse(text: &str, changes: &Changes) -> Result<Scenario, Error> {
     let mut table: toml::Value = toml::from_str(text)?;
     for set in &changes.set {

@@ -113,7 +113,7 @@ pub struct Event<'a> {
     pub object: Object<'a>,
 }
 
-/// A description of what is wrong with an object.
+/// A description of the fault of an object.
 pub type Fault = String;
 
 impl Object<'_> {

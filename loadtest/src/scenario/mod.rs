@@ -1,4 +1,4 @@
-//! Scenarios: many kinds of clients that send requests at given rates, with checks of what the clients see.
+//! Scenarios: many kinds of clients that send requests at given rates, with checks of the answers that clients see.
 //!
 //! A scenario is a TOML file ([`file`]) with actors, which act at a rate, and phases, which raise and lower these rates
 //! ([`load`]). Requests of a rate are sent when they are due, whether earlier ones have been answered or not

@@ -38,8 +38,8 @@ impl Part {
         (self.number - 1..count).step_by(self.of)
     }
 
-    /// Returns the number below `count` that a request of this part concerns: the requests go through the numbers of
-    /// the part in turn. Returns `None` if the part has no numbers.
+    /// Returns the number below `count` for a request of this part. The requests go through the numbers of the part in
+    /// turn. Returns `None` if the part has no numbers.
     pub fn number_of(self, request: usize, count: usize) -> Option<usize> {
         let own = self.numbers(count).len();
         self.numbers(count).nth((request / self.of).checked_rem(own)?)

@@ -81,7 +81,7 @@ fn quantities_that_are_numbers_keep_their_text() {
         assert_eq!(in_json(stated).as_deref(), Ok(of_json), "{stated} in JSON");
         assert_eq!(in_yaml(stated).as_deref(), Ok(of_yaml), "{stated} in YAML");
     }
-    // A number means what the same text means in quotes.
+    // A number has the meaning of the same text in quotes.
     let mut seed = 7_u64;
     let mut digits = |most: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,8 +1,8 @@
 //! Turns any JSON value into an object of a type, as Go's decoder and encoder together would leave it.
 //!
-//! One walk finds unknown fields and wrong types, drops what `omitempty` drops, adds fields that are always encoded,
-//! makes quantities and times canonical, and puts fields into the order of the catalogue. Later stages can rely on that
-//! form: two conformed values are equal exactly if their encodings are equal.
+//! One walk finds unknown fields and wrong types, drops values as `omitempty` does, adds fields that are always
+//! encoded, makes quantities and times canonical, and puts fields into the order of the catalogue. Later stages can
+//! rely on that form: two conformed values are equal exactly if their encodings are equal.
 
 #[cfg(test)]
 mod built_in_tests;

@@ -186,10 +186,10 @@ fn free_form(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
     }
 }
 
-/// Checks what stands in the place of a schema.
+/// Checks the value in the place of a schema.
 pub(super) fn schema_place(kind: AnyKind, value: &mut Value) -> Result<(), Error> {
     match (kind, &*value) {
-        // The caller refuses what nests too deep.
+        // The caller refuses values that nest too deep.
         (_, Value::Object(_) | Value::Hole(Hole::Deep)) | (AnyKind::SchemaOrBool, Value::Bool(_)) => Ok(()),
         (AnyKind::SchemaOrBool, _) => Err(Error::SchemaOrBool),
         (_, Value::Array(_)) => Ok(()),

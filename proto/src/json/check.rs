@@ -85,7 +85,7 @@ impl Checker<'_> {
         Some(Passed::Opened)
     }
 
-    /// Passes what follows a value, and the ends of containers. Returns whether everything has ended.
+    /// Passes the sign after a value, and the ends of containers. Returns whether everything has ended.
     fn close(&mut self) -> Option<bool> {
         while self.depth > 0 {
             let innermost = self.depth - 1;

@@ -30,7 +30,7 @@ impl<'a> Pass<'a> {
         Some(empty)
     }
 
-    /// Passes what follows a member or item. Returns whether it was the last one.
+    /// Passes the sign after a member or item. Returns whether the member or item was the last one.
     pub(crate) fn ends(&mut self, close: u8) -> Option<bool> {
         let next = self.peek()?;
         self.at += 1;

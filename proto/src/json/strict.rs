@@ -10,7 +10,7 @@ use flotilla_golang::strconv::quote;
 use crate::limits::{COMPLAINT_PATHS_BYTES_MAX, COMPLAINTS_MAX, JSON_DEPTH_MAX};
 use crate::schema::{Shape, Type};
 
-/// What the walk knows about a value.
+/// The type of a value, as far as the walk knows it.
 #[derive(Clone, Copy)]
 enum Seen<'t> {
     /// An object of a type.

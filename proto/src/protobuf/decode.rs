@@ -94,7 +94,7 @@ fn parts(of: &Type, wire: &[Wire], bytes: &[u8], found: &mut [PartialField], dep
     Ok(())
 }
 
-/// Puts what was found into the order and form of a conformed object.
+/// Puts the decoded parts into the order and form of a conformed object.
 fn finish(of: &Type, found: Vec<PartialField>) -> Value {
     let mut entries = Vec::with_capacity(found.len());
     for (field, found) in of.fields.iter().zip(found) {

@@ -135,7 +135,7 @@ pub fn write_list_head(
     out.extend_from_slice(metadata);
 }
 
-/// Appends what precedes the message of a list item.
+/// Appends the tag and the length that precede the message of a list item.
 pub fn write_item_head(length: usize, out: &mut Vec<u8>) {
     wire::push_head(ITEMS, length, out);
 }

@@ -136,7 +136,7 @@ impl Forward<'_> {
         (*self.text.get(self.at)? == byte).then(|| self.at += 1)
     }
 
-    /// Passes what follows a part of a container. Returns whether it was the last part.
+    /// Passes the sign after a part of a container. Returns whether the part was the last one.
     fn ends(&mut self, close: u8) -> Option<bool> {
         let next = *self.text.get(self.at)?;
         self.at += 1;

@@ -1,4 +1,4 @@
-//! JSON text with an index of its values, which is all that is needed to make a message of a stored object.
+//! JSON text with an index of its values. A stored object becomes a message without any other form in between.
 
 use std::borrow::Cow;
 
@@ -116,7 +116,8 @@ impl TextIndex {
         }
     }
 
-    /// Closes the containers that end after a value, and returns what follows. `None` when the text is malformed.
+    /// Closes the containers that end after a value. Returns the part of the text that follows. `None` when the text is
+    /// malformed.
     fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<Next> {
         while let Some(&id) = self.open.last() {
             let object = self.entries[id as usize].kind == ValueKind::Object;
@@ -163,7 +164,7 @@ impl TextIndex {
     }
 }
 
-/// What follows a value.
+/// The part of the text that follows a value.
 enum Next {
     /// Another value, with this key.
     Value(u32),

@@ -89,7 +89,7 @@ impl<'a> WireWriter<'a> {
         self.tag(number, VARINT);
     }
 
-    /// Makes what was written since `mark` (see [`WireWriter::written`]) the contents of a field.
+    /// Makes all bytes that were written since `mark` (see [`WireWriter::written`]) the contents of a field.
     pub(super) fn close(&mut self, number: u32, mark: usize) {
         self.varint((self.written() - mark) as u64);
         self.tag(number, BYTES);

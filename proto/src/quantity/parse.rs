@@ -101,8 +101,8 @@ fn small(parts: &Parts<'_>, format: Format, exponent: i32) -> Option<(Amount, bo
     Some((Amount::Int { value: if parts.is_negative { -amount } else { amount }, scale }, is_kept))
 }
 
-/// Returns any amount, rounded up to the finest unit. An amount with a power of two is capped at what fits into 64
-/// bits.
+/// Returns any amount, rounded up to the finest unit. An amount with a power of two is capped at the largest that fits
+/// into 64 bits.
 fn large(parts: &Parts<'_>, mut format: Format, exponent: i32) -> (Amount, Format) {
     let is_binary = format == Format::BinarySi;
     let exponent_of_ten = if is_binary { 0 } else { exponent };

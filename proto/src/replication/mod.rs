@@ -40,7 +40,7 @@ pub enum Method {
     ReadIndex = 8,
     /// Promise that nothing is written any more up to a revision: [`Close`].
     Close = 9,
-    /// Change the members or the leader of a group, or what this replica should lead: [`Administer`].
+    /// Change the members or the leader of a group, or the groups that this replica should lead: [`Administer`].
     Administer = 10,
     /// Let groups rest: expect no heartbeats of their leader while its process runs: [`Rest`].
     Rest = 11,

@@ -124,7 +124,7 @@ pub enum Additional {
 }
 
 impl Structural {
-    /// Reads a schema. Leaves out what it does not understand.
+    /// Reads a schema. Leaves out the parts that it does not understand.
     pub fn of(schema: &Value) -> Self {
         SchemaReader::default().read(schema)
     }

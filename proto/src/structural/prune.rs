@@ -31,7 +31,7 @@ pub fn prune(schema: &Structural, value: &mut Value, is_root: bool) -> Vec<Strin
     unknown
 }
 
-/// What the schemas around a value say about it.
+/// The facts about a value that follow from the schemas around it.
 #[derive(Clone, Copy)]
 struct PruningContext<'s> {
     /// Its schema. `None` where the schema has none for it.
@@ -42,7 +42,7 @@ struct PruningContext<'s> {
     is_object: bool,
 }
 
-/// What happens to a member.
+/// The treatment of a member.
 enum MemberSchema<'s> {
     Preserved,
     Unknown,

@@ -38,7 +38,7 @@ pub struct SchemaReader {
 }
 
 impl SchemaReader {
-    /// Reads a schema. Leaves out what it does not understand.
+    /// Reads a schema. Leaves out the parts that it does not understand.
     pub fn read(&mut self, schema: &Value) -> Structural {
         self.schema(schema, 0)
     }

@@ -40,7 +40,7 @@ impl Hash for Shared {
 #[derive(Debug, Default)]
 pub(super) struct Pool(HashSet<Pooled>);
 
-/// A shared schema that is compared by what it states.
+/// A shared schema that is compared by its content.
 #[derive(Debug)]
 struct Pooled(Shared);
 

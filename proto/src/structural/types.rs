@@ -11,8 +11,8 @@ use crate::schema::{AnyKind, Field, List, Map, Patch, Presence, Ref, Shape, Text
 use crate::value::Str;
 
 /// Returns the type of the objects of a kind for server-side apply: which values are atomic, which have parts with
-/// owners of their own, and which scalars are accepted. It is not used for decoding; [`Structural`] determines what
-/// objects may contain.
+/// owners of their own, and which scalars are accepted. It is not used for decoding; [`Structural`] determines the
+/// members that objects may have.
 pub fn object_type(schema: &Structural, name: &str, version: &str) -> Type {
     let mut of = structure(schema, schema.preserves_unknown, true);
     of.name = Text::from(name.to_owned());

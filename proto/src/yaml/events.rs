@@ -38,7 +38,7 @@ pub(super) struct NodeProperties {
     pub tag: Option<String>,
 }
 
-/// What the grammar expects next.
+/// The part of the grammar that is expected next.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Document,
@@ -189,7 +189,7 @@ impl<'t> Events<'t> {
         self.node(is_block, is_block && matches!(then, State::BlockKey | State::BlockValue))
     }
 
-    /// Leaves a list or map. Returns what is expected then.
+    /// Leaves a list or map. Returns the part that is expected then.
     fn leave(&mut self) -> State {
         self.state = self.outer.pop().unwrap_or(State::DocumentEnd);
         self.state

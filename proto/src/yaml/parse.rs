@@ -17,7 +17,7 @@ pub enum Error {
     Syntax {
         /// The line, as go-yaml counts it.
         line: Option<usize>,
-        /// What is wrong.
+        /// The fault, in the words of go-yaml.
         why: String,
     },
     /// Aliases expand to too much.

@@ -102,7 +102,7 @@ fn number(text: &str) -> Option<Value> {
         Some(two) if two.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit()) => Some((8, &digits[1..])),
         _ => None,
     };
-    // go-yaml itself takes `0b` away, and what follows may have a sign of its own.
+    // go-yaml itself takes `0b` away, and the digits may have a sign of their own.
     let may_have_sign = text.starts_with("0b");
     let radix = radix.filter(|(_, digits)| may_have_sign || !digits.starts_with(['+', '-']));
     if let Some((radix, digits)) = radix {

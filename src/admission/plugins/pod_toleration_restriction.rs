@@ -7,7 +7,7 @@ use flotilla_proto::value::Value;
 use crate::admission::plugin::{DecidesBy, Plugin, Presence, ResourcePart};
 use crate::admission::tolerations::{are_allowed, defaults_of, merge, whitelist_of};
 use crate::admission::{BuiltInAttributes, Operation};
-use crate::kinds::core::pod::pod_resources::quality_of_service;
+use crate::kinds::core::pod::resources::pod_level::quality_of_service;
 use crate::status::{ApiError, ApiResult};
 
 /// The plugin.

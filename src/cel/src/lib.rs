@@ -8,13 +8,13 @@
 //!
 //! A module imports only modules that are named before it here; `tests/layers.rs` of the workspace checks that.
 //!
-//! - Bounds, and what all stages use: `limits`, `stack`, `number`, `error`, `source`
+//! - Bounds, and tools of all stages: `limits`, `stack`, `number`, `error`, `source`
 //! - Types and values: `types`, `value`
 //! - From a text to a tree: `syntax`
 //! - The functions, with the cost of their calls: `cost`, `functions`, `library`
-//! - What expressions may use, their types, and their cost: `environment`, `check`, `estimate`
+//! - The environment of expressions, their types, and their cost: `environment`, `check`, `estimate`
 //! - Constants are evaluated while a rule is planned, and plans are evaluated, each asking the other: `plan`, `eval`
-//! - Where Kubernetes uses expressions: `schema`, `access`, `device`
+//! - The uses that Kubernetes makes of expressions: `schema`, `access`, `device`
 
 pub mod access;
 pub mod check;

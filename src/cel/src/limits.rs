@@ -18,8 +18,8 @@ pub const PARSER: ParserBounds = ParserBounds { depth: 250, recoveries: 30, reco
 pub const CHARACTERS_MAX: usize = 100_000;
 /// How many syntax errors are reported.
 pub const SYNTAX_ERRORS_MAX: u32 = 100;
-/// How deep a value may nest that an expression creates from the results of other expressions: as deep as a body. After
-/// the evaluation, such values are walked and dropped recursively.
+/// The deepest nesting of a value that an expression creates from the results of other expressions: that of a body.
+/// After the evaluation, these values are walked and dropped recursively.
 pub const NESTING_MAX: u32 = 512;
 /// The cost limit of one evaluation of a match condition of an authorization webhook, or of an expression of claims.
 pub const ACCESS_COST_MAX: u64 = 1_000_000;

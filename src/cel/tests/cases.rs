@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Checks a case. The error says what differs.
+/// Checks a case. The error names the difference.
 type Check = fn(&serde_json::Value) -> Result<(), String>;
 
 /// The files, and how many of their cases must agree at least.

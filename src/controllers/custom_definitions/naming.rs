@@ -44,8 +44,8 @@ const FIELDS: [(&str, &str); 5] = [
     ("listKind", "ListKindConflict"),
 ];
 
-/// Returns the names that a definition gets: each that it asks for if it is free, otherwise the one that it had. Also
-/// returns the last conflict. `None` if there is no conflict.
+/// Returns the names that a definition gets: each requested name if it is free, otherwise the former name. Also returns
+/// the last conflict. `None` if there is no conflict.
 pub fn decide(asked: &Value, accepted: &Value, taken: &TakenNames) -> (Value, Option<Conflict>) {
     let (mut names, mut conflict) = (accepted.clone(), None);
     for (field, reason) in FIELDS {

@@ -44,7 +44,7 @@ fn target<'a>(served: &'a Served, item: &'a Item) -> Target<'a> {
 }
 
 impl Collector {
-    /// Checks an object, and does what its owners and dependents require.
+    /// Checks an object, and takes the actions that its owners and dependents require.
     pub(super) async fn attempt(&self, item: Item) -> ApiResult<Requeue> {
         let served = self.served(item.table);
         let target = target(&served, &item);

@@ -15,9 +15,7 @@ pub enum Error {
         bytes: u64,
     },
     /// It has no hash, and the caller demands one.
-    #[error(
-        "the snapshot has no hash at its end, so that nobody can tell whether all of it is there: it has {bytes} bytes"
-    )]
+    #[error("the snapshot of {bytes} bytes has no hash at its end, so it may be incomplete")]
     NoHash {
         /// The number of bytes.
         bytes: u64,
@@ -38,7 +36,7 @@ pub enum Error {
     Page {
         /// Its number.
         page: u64,
-        /// What is wrong.
+        /// The fault, in words.
         what: &'static str,
     },
     /// A bucket that every snapshot has is missing.
@@ -49,7 +47,7 @@ pub enum Error {
     Entry {
         /// The page.
         page: u64,
-        /// What is wrong.
+        /// The fault, in words.
         what: &'static str,
     },
     /// Entries are not written in the order of their revisions.

@@ -12,7 +12,7 @@
 //!
 //! - Bounds, errors, records: `limits`, `error`, `keyvalue`
 //! - From pages to the database: `page`, `tree`, `snapshot`
-//! - What is read from a snapshot, and writing one: `current`, `writer`
+//! - Reading the keys of a snapshot, and writing one: `current`, `writer`
 
 mod current;
 mod error;

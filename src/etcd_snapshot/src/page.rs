@@ -85,7 +85,7 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Parses a meta page. `Err` says what is wrong with it.
+    /// Parses a meta page. `Err` is the fault of the page.
     pub(crate) fn read(page: &[u8]) -> Result<Meta, &'static str> {
         let header = Header::read(page).ok_or("is not there")?;
         let bytes = page.get(HEADER_BYTES..HEADER_BYTES + META_BYTES).ok_or("is not there")?;

@@ -32,7 +32,7 @@ impl NumberError {
         Self::new(function, text, NumberFault::Range)
     }
 
-    /// Returns what is wrong.
+    /// Returns the fault.
     pub fn fault(&self) -> NumberFault {
         self.fault
     }

@@ -113,7 +113,7 @@ pub enum FlagEffect {
     Acts,
     /// It is accepted and changes nothing, as users expect.
     Accepted,
-    /// It is accepted, and the server logs what it does instead.
+    /// It is accepted, and the server logs its own behaviour.
     Logged(&'static str),
     /// The server does not start, because ignoring the flag would be dangerous or would help nobody.
     Refused(&'static str),

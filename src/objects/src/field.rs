@@ -130,7 +130,7 @@ pub struct FieldError {
     pub field: String,
     /// The value as the message shows it; empty if it is not shown.
     pub shown: String,
-    /// What is wrong; may be empty.
+    /// The fault, in words; may be empty.
     pub detail: String,
 }
 
@@ -299,7 +299,7 @@ impl Errors {
         self.push(ErrorKind::TooMany, path, actual.to_string(), format!("must have at most {max} {unit}"));
     }
 
-    /// Adds an error: what the value names does not exist.
+    /// Adds an error: the value names something that does not exist.
     pub fn not_found(&mut self, path: &Path<'_>, value: &Value) {
         self.about(ErrorKind::NotFound, path, value, "");
     }

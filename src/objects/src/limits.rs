@@ -1,5 +1,5 @@
-//! The limits of what this crate does itself, with the unit as the last word of each name. Those of the server are in
-//! its module `limits`, which states what stands elsewhere.
+//! The limits of this crate's own work, with the unit as the last word of each name. Those of the server are in its
+//! module `limits`, which names the limits that stand elsewhere.
 
 /// Bytes of a request body, as in the reference: 3 MiB. A larger body gets 413.
 pub const BODY_BYTES: usize = 3_145_728;

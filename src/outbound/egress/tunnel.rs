@@ -204,7 +204,7 @@ async fn carry(far: DuplexStream, carried: Carried) {
     let _ = tokio::time::timeout(limits::CLOSE_TIMEOUT, closing).await;
 }
 
-/// Sends what this server writes, until it closes the connection.
+/// Sends the bytes that this server writes, until it closes the connection.
 async fn send(reader: &mut ReadHalf<DuplexStream>, up: &mpsc::Sender<Bytes>, connection: i64) {
     let mut buffer = BytesMut::new();
     loop {

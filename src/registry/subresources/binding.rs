@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 use super::{Acted, Call, Pending, core};
 use crate::field::Errors;
 use crate::kinds::admission;
-use crate::kinds::core::pod::binding;
+use crate::kinds::core::pod::subresources::binding;
 use crate::registry::now;
 use crate::rules::names;
 use crate::status::{ApiError, ApiResult};

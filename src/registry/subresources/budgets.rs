@@ -6,7 +6,7 @@ use flotilla_cluster::{Scope, Selection};
 use flotilla_proto::value::{Map, Value};
 
 use super::Target;
-use crate::kinds::core::pod::eviction;
+use crate::kinds::core::pod::subresources::eviction;
 use crate::registry::change::Change;
 use crate::registry::{Registry, now};
 use crate::request::{Caller, WriteOptions};

@@ -4,7 +4,7 @@ use flotilla_proto::value::Value;
 
 use super::{Acted, Call, Pending};
 use crate::field::{Errors, Path};
-use crate::kinds::core::pod::eviction::{self, EvictionDecision};
+use crate::kinds::core::pod::subresources::eviction::{self, EvictionDecision};
 use crate::limits;
 use crate::registry::{Registry, now};
 use crate::request::DeleteOptions;

@@ -1,4 +1,4 @@
-//! Transcripts of kubectl: compares what each command of a script prints with what it printed against Kubernetes.
+//! Transcripts of kubectl: compares the output of each command of a script with its output against Kubernetes.
 
 mod normal;
 mod script;

@@ -97,7 +97,7 @@ const KEYS: &[&str] = &[
     "k:{\\\"a\\\":\\\"#\\\"}",
 ];
 
-/// What begins and ends a level of nesting.
+/// The texts that begin and end a level of nesting.
 const LEVELS: &[(&str, &str)] = &[("[", "]"), ("{\"a\":", "}"), ("{\"properties\":{\"a\":", "}}"), ("{\"f:a\":", "}")];
 
 /// The largest numbers of levels.

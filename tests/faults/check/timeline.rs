@@ -211,8 +211,8 @@ impl Timeline {
         }
         self.witness_lists(history, &mut add);
         self.settle(witnesses.clone());
-        // A 404 shows that the key had reached an absent state: at least the first one that was possible at that time,
-        // by what the other answers show.
+        // A 404 shows that the key had reached an absent state: at least the first one that the other answers allow at
+        // that time.
         let absences = history.gets.iter().filter(|get| get.found.is_none() && get.is_recent);
         for get in absences {
             let mut possible = self.possible(&get.key, get.at.invoked, get.at.returned);

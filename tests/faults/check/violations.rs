@@ -22,7 +22,7 @@ fn allow(change_it: impl FnOnce(&mut History)) {
     assert_eq!(check(&history), []);
 }
 
-/// Returns what the second session of the resumed stream received.
+/// Returns the events of the second session of the resumed stream.
 fn second(history: &mut History) -> &mut Vec<Delivery> {
     &mut history.streams[0].sessions[1].deliveries
 }

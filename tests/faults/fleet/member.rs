@@ -16,7 +16,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How many bytes of a member's standard error a report shows.
 const MESSAGES_BYTES_MAX: usize = 4_000;
 
-/// What a member needs to know about the cluster.
+/// The facts about the cluster that a member needs.
 pub struct Peers {
     /// Where this member listens for other members.
     pub listen: SocketAddr,
@@ -179,7 +179,7 @@ impl Member {
         assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().expect("kill").success());
     }
 
-    /// Returns the end of what the process wrote to standard error.
+    /// Returns the end of the process's standard error.
     pub fn messages(&self) -> String {
         let text = fs::read_to_string(self.messages_path()).unwrap_or_default();
         let begin = text.len().saturating_sub(MESSAGES_BYTES_MAX);

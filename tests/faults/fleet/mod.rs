@@ -29,7 +29,7 @@ static TURN: Mutex<()> = Mutex::new(());
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What clients need to connect to a fleet.
+/// The addresses and the credentials of a fleet, for its clients.
 #[derive(Clone)]
 pub struct Endpoints {
     pub members: Vec<SocketAddr>,

@@ -1,4 +1,4 @@
-//! The custom type that clients use: its definition, and what its objects contain.
+//! The custom type that clients use: its definition, and the content of its objects.
 
 use std::time::{Duration, Instant};
 

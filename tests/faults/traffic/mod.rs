@@ -1,4 +1,4 @@
-//! The clients of a control plane. Each has its own thread, and records what it does and sees.
+//! The clients of a control plane. Each has its own thread, and records its requests and their answers.
 
 mod client;
 mod custom;
@@ -39,7 +39,7 @@ pub struct Traffic {
     counts: Mutex<BTreeMap<String, u64>>,
 }
 
-/// What one client recorded.
+/// The record of one client.
 #[derive(Default)]
 pub struct Record {
     pub writes: Vec<Write>,

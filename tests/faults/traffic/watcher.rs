@@ -17,7 +17,7 @@ const SESSION_SECONDS_MAX: u64 = 8;
 /// The pause between two attempts to start a session.
 const BACKOFF: Duration = Duration::from_millis(50);
 
-/// What one watcher does.
+/// The plan of one watcher.
 pub struct Plan {
     scope: Scope,
     /// Where it starts.

@@ -130,8 +130,8 @@ impl LeaderClient {
         })
     }
 
-    /// Returns what the leader answers, or the error `otherwise` as soon as another replica leads: a leader that is
-    /// frozen or cut off does not answer.
+    /// Returns the leader's answer, or the error `otherwise` as soon as another replica leads: a leader that is frozen
+    /// or cut off does not answer.
     async fn unless_succeeded<T, E>(&self, answer: impl Future<Output = Result<T, E>>, otherwise: E) -> Result<T, E> {
         let succeeded = self.node.roster().leader_changed();
         tokio::select! {
@@ -346,8 +346,8 @@ fn unavailable(error: ReadError) -> ReadError {
     }
 }
 
-/// Converts a failed call into what is known of the write. A refusal says nothing about it: a leader that stops drops
-/// requests that it has already taken in, and these are reported as refused.
+/// Converts a failed call into the error of the write. A refusal says nothing about the outcome of the write: a leader
+/// that stops drops requests that it has already taken in, and these are reported as refused.
 fn unanswered(error: &PeerError) -> WriteError {
     match error {
         PeerError::QueueFull | PeerError::TooLarge { .. } => WriteError::QueueFull,

@@ -1,7 +1,7 @@
-//! What this replica leads.
+//! The groups that this replica leads.
 //!
-//! - [`placement`] knows what it should lead; [`handing_over`] gives groups to other replicas. [`reach`] compares how
-//!   many members two replicas reach.
+//! - [`placement`] decides which groups it should lead; [`handing_over`] gives groups to other replicas. [`reach`]
+//!   compares how many members two replicas reach.
 //! - [`balance`] spreads leaders over members; [`room`] moves leadership away from a replica whose disk is full or
 //!   slow.
 

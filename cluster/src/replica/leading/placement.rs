@@ -1,4 +1,4 @@
-//! What this replica should lead, as far as people or its own state decide it.
+//! Decides which groups this replica should lead, from requests of operators and from its own state.
 //!
 //! Temporary decisions are kept in the memory of the replica that they concern, and end with its process. A replica
 //! tells others in its hello that it is drained. The preferred leaders of groups are in the shard map.
@@ -19,7 +19,7 @@ use crate::peer::Hello;
 use crate::replica::groups::Groups;
 use crate::shard_map::number_of_group;
 
-/// What this replica should lead.
+/// The groups that this replica should lead.
 pub(crate) struct Placement {
     own: u64,
     hello: watch::Sender<Hello>,
@@ -42,9 +42,9 @@ struct TransferHold {
 struct DrainReasons {
     /// It was drained by request.
     wished: bool,
-    /// Its disk has no room for what leaders write.
+    /// Its disk lacks room for the log of a leader.
     full: bool,
-    /// Its disk is too slow for what leaders write.
+    /// Its disk is too slow for the log of a leader.
     slow: bool,
     /// Another replica reaches more members.
     reaches_fewer: bool,
@@ -107,19 +107,18 @@ impl Placement {
         }
     }
 
-    /// Sets whether the disk of this replica has no room for what leaders write. While that is so, the replica is
-    /// drained.
+    /// Sets whether the disk of this replica lacks room for the log of a leader. A replica without room is drained.
     pub(crate) fn set_full(&self, full: bool) {
         self.set(|reasons| reasons.full = full);
     }
 
-    /// Sets whether the disk of this replica is too slow for what leaders write. While that is so, the replica is
+    /// Sets whether the disk of this replica is too slow for the log of a leader. A replica with a slow disk is
     /// drained.
     pub(crate) fn set_slow(&self, slow: bool) {
         self.set(|reasons| reasons.slow = slow);
     }
 
-    /// Sets whether another replica reaches more members than this one. While that is so, this one is drained. Returns
+    /// Sets whether another replica reaches more members than this one, in which case this one is drained. Returns
     /// whether the value has changed.
     pub(crate) fn set_reaches_fewer(&self, reaches_fewer: bool) -> bool {
         let is_changed = self.reasons.lock().reaches_fewer != reaches_fewer; // one task sets it
@@ -133,7 +132,7 @@ impl Placement {
             .send_if_modified(|hello| std::mem::replace(&mut hello.reached_voters, reached_voters) != reached_voters);
     }
 
-    /// Changes the reasons and announces whether there is any. Returns whether what is announced has changed.
+    /// Changes the reasons, and announces whether there is any. Returns whether the announcement has changed.
     fn set(&self, change: impl FnOnce(&mut DrainReasons)) -> bool {
         let mut reasons = self.reasons.lock();
         change(&mut reasons);

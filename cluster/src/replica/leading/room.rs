@@ -1,5 +1,5 @@
 //! Moves leadership away from a replica whose disk has no room for the log to grow, before the first write must be
-//! refused; also from one whose disk is too slow for what the replica leads.
+//! refused; also from one whose disk is too slow for the writes of the groups that it leads.
 //!
 //! Such a replica goes on voting and following as long as the segment that it writes to has room. Records beyond that
 //! wait, and are written once there is room again.
@@ -27,7 +27,7 @@ pub(crate) async fn follow(wal: Wal, placement: Arc<Placement>) {
     }
 }
 
-/// Keeps this replica from leading while its disk cannot keep up with what it leads.
+/// Keeps this replica from leading while its disk is too slow for the writes of the groups that it leads.
 pub(crate) async fn keep_pace(wal: Wal, placement: Arc<Placement>) {
     placement.set_slow(false); // this may begin again after it failed
     loop {

@@ -101,7 +101,7 @@ impl Traffic {
         traffic
     }
 
-    /// Stops the traffic, and checks what it saw against the history of a store. Returns the longest time that a write
+    /// Stops the traffic, and checks its answers against the history of a store. Returns the longest time that a write
     /// took.
     async fn end(self, store: &Store) -> Duration {
         self.stopped.store(true, Ordering::SeqCst);
@@ -173,7 +173,7 @@ async fn keep_writing(
     count
 }
 
-/// Checks again and again that a consistent read shows what was acknowledged before it.
+/// Checks again and again that a consistent read shows every write that was acknowledged before it.
 async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, acknowledged: Acknowledged) -> usize {
     let table = store.table(&pods());
     let mut count = 0;
@@ -376,7 +376,7 @@ type Stage = (&'static str, fn(&Store) -> bool);
 const STAGES: [Stage; 5] = [
     ("the next division is known", |store| store.shards().iter().any(|table| table.next.is_some())),
     ("some shard is being filled", |store| next(store, |stage| stage.filled.step > 0)),
-    ("the old division is to end", |store| store.registry().map().tables.values().any(|placement| placement.ending)),
+    ("the old division is ending", |store| store.registry().map().tables.values().any(|placement| placement.ending)),
     ("some shard has ended", |store| {
         let divisions = store.table(&pods()).divisions();
         divisions[0].shards().iter().any(|placed| placed.shard.stage().ended().is_some())

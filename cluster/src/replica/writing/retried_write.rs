@@ -3,9 +3,10 @@
 //! An expectation of a revision can hold only once, so at most one of several attempts changes anything. When an
 //! attempt finds that it does not hold, the history tells whether an earlier attempt was made after all.
 //!
-//! The expectation that an object is absent can hold again, once another client has deleted what an earlier attempt
-//! created. So before a create is attempted again, a probe is sent through the log: a write with the same id that
-//! changes nothing. Once the probe has been applied, the earlier attempt is either in the history or is never made.
+//! The expectation that an object is absent can hold again, once another client has deleted the object that an earlier
+//! attempt created. So before a create is attempted again, a probe is sent through the log: a write with the same id
+//! that changes nothing. Once the probe has been applied, the earlier attempt is either in the history or is never
+//! made.
 //!
 //! A write that finds its shard ended, because the table is being divided, waits until another shard takes writes of
 //! the key.
@@ -22,7 +23,7 @@ use crate::replica::groups::Groups;
 use crate::table::WriteShard;
 use crate::{Change, ChangeKind, Expectation, Mutation, Outcome, Revision, Table, Tenure, Write, WriteError};
 
-/// One write, and what is known of its attempts.
+/// One write, and the known facts about its attempts.
 pub(crate) struct RetriedWrite<'a> {
     groups: &'a Groups,
     table: Arc<Table>,

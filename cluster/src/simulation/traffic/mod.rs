@@ -1,4 +1,4 @@
-//! Clients, each of which asks random hosts, and the history of what they did and saw.
+//! Clients, each of which asks random hosts, and the history of their requests and answers.
 
 mod objects;
 mod reader;

@@ -19,7 +19,7 @@ const REACH: Duration = Duration::from_secs(2);
 /// One session in this many begins at an earlier revision of the watcher, like a client that has stored only that.
 const BACK_ONE_IN: u64 = 5;
 
-/// What a watcher watches, and from where.
+/// The scope of a watcher, and the point at which it begins.
 pub(super) struct Plan {
     scope: Scope,
     start: Start,

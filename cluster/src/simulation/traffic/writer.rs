@@ -56,7 +56,7 @@ impl Traffic {
         }
     }
 
-    /// Reads an object, consistently or as the host has it. Returns what was found; `None` without an answer.
+    /// Reads an object, consistently or as the host has it. Returns the result; `None` without an answer.
     pub(super) async fn get(&self, host: usize, key: &Key, is_recent: bool) -> Option<Option<Seen>> {
         let (table, wanted) = (key.table, objects::store_key(key));
         let (at, answer) = self
@@ -118,7 +118,7 @@ impl Traffic {
         self.history.borrow_mut().writes.push(Write { key: key.clone(), intent, at, outcome });
     }
 
-    /// Returns the outcome of a write, and records what it shows of the key.
+    /// Returns the outcome of a write, and records the state of the key that it shows.
     fn outcome(
         &self,
         key: &Key,

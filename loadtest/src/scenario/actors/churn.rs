@@ -37,7 +37,7 @@ struct Churner {
     kinds: Kinds,
 }
 
-/// Creates what the objects need. Returns the task that creates the objects.
+/// Creates the nodes and definitions that the objects need. Returns the task that creates the objects.
 pub async fn prepare(run: &Rc<Run>, name: String, how: &Churn) -> Result<Task, Error> {
     if how.object == Made::Sandbox {
         made::define(run, SANDBOXES, "Sandbox").await?;

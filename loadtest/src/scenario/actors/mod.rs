@@ -23,7 +23,7 @@ pub use reflector::compare;
 /// A task that runs during the phases.
 pub type Task = LocalBoxFuture<'static, ()>;
 
-/// What the preparation of an actor returns.
+/// The tasks of an actor, which its preparation returns.
 #[derive(Default)]
 pub struct Prepared {
     /// Tasks that end soon after the last phase.
@@ -52,7 +52,7 @@ pub async fn set_up(run: &Rc<Run>, setup: &Setup, connector: &std::sync::Arc<Con
     Ok(())
 }
 
-/// Creates what an actor needs. Returns the actor's tasks.
+/// Creates the objects that an actor needs. Returns the actor's tasks.
 pub async fn prepare(run: &Rc<Run>, name: &str, actor: &Actor) -> Result<Prepared, Error> {
     let name = name.to_owned();
     let mut prepared = Prepared::default();

@@ -1,4 +1,4 @@
-//! The actor `reflector`: clients that list, watch, and remember what they received.
+//! The actor `reflector`: clients that list, watch, and remember the received objects.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -114,8 +114,8 @@ impl Group {
     }
 }
 
-/// Compares what watches received with lists, until no difference is left or the time is over. Returns the number of
-/// compared watches.
+/// Compares the received states of watches with lists, until no difference is left or the time is over. Returns the
+/// number of compared watches.
 pub async fn compare(run: &Rc<Run>) -> u64 {
     let mut pending = chosen(run);
     let (compared, start) = (pending.len() as u64, Instant::now());

@@ -12,7 +12,7 @@ use crate::limits;
 pub enum Actor {
     /// Nodes that renew leases and update their status.
     Heartbeat(Heartbeat),
-    /// Clients that list, watch, and remember what they received.
+    /// Clients that list, watch, and remember the received objects.
     Reflector(Reflector),
     /// Changes of a set of objects, which watches can identify.
     Writer(Writer),
@@ -209,7 +209,7 @@ impl Actor {
         }
     }
 
-    /// Checks the bounds of the actor. `Err` states what is wrong.
+    /// Checks the bounds of the actor. `Err` states the fault.
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
             Self::Heartbeat(it) => {

@@ -50,7 +50,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the rest of an escape, after its backslash.
     fn escape(&mut self) -> Result<char, Error> {
         let character = match self.peek_in_token() {
             b'"' => '"',

@@ -2,7 +2,7 @@
 
 use super::{Scanner, TokenKind, YamlFault};
 
-/// What happens to the line breaks at the end.
+/// The treatment of the line breaks at the end.
 #[derive(Clone, Copy, PartialEq)]
 enum Chomp {
     Strip,

@@ -133,7 +133,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Line breaks and blanks within a scalar, which are kept until it is known what they become.
+/// Line breaks and blanks within a scalar, which are kept until their meaning is known.
 #[derive(Default)]
 pub(super) struct Space {
     /// The blanks on one line.
@@ -173,7 +173,7 @@ impl Space {
         }
     }
 
-    /// Writes what the line breaks and blanks become between two words: a single line break becomes a space.
+    /// Writes the line breaks and blanks between two words in their final form: a single line break becomes a space.
     pub fn fold(&mut self, out: &mut String) {
         if !self.has_break {
             out.push_str(&self.blanks);

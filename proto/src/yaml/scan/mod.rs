@@ -17,7 +17,7 @@ use crate::limits::{YAML_KEY_CHARACTERS_MAX, YAML_NESTING_MAX};
 pub(super) struct YamlFault {
     /// The line that the error names; 0 for none.
     pub line: usize,
-    /// What is wrong.
+    /// The fault, in the words of go-yaml.
     pub why: &'static str,
 }
 
@@ -293,7 +293,7 @@ impl<'t> Scanner<'t> {
             }
             _ => {}
         }
-        // What begins here may be a key. No other key can follow it on the line.
+        // A key may begin here. No other key can follow it on the line.
         self.save_key()?;
         self.key_allowed = false;
         match next {

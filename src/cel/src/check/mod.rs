@@ -86,7 +86,7 @@ impl Checked {
         }
     }
 
-    /// Returns the expression as cel-go's tests state it: each part with its type and what it means.
+    /// Returns the expression as cel-go's tests state it: each part with its type and its meaning.
     pub fn debug_text(&self) -> String {
         crate::syntax::debug_text(&self.ast.root, &|expr| expr.map_or_else(String::new, |expr| self.adornment(expr)))
     }

@@ -49,7 +49,7 @@ pub struct Nodes<'a> {
 }
 
 impl Nodes<'_> {
-    /// Returns the size of a node, from 0 to anything where nothing is known.
+    /// Returns the size of a node. If nothing is known about it, the range has no upper bound.
     pub fn size(&self, node: &Node<'_>) -> SizeRange {
         node.size.or_else(|| self.sizes.size(node)).unwrap_or(SizeRange::UNKNOWN)
     }

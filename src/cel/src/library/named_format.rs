@@ -92,7 +92,7 @@ struct NamedForm {
     name: &'static str,
     /// The text of the value in errors.
     shown: &'static str,
-    /// Returns what is wrong with a text. Empty if the text is valid.
+    /// Returns the faults of a text. Empty if the text is valid.
     faults: fn(&str) -> Messages,
     /// The length of its pattern in characters, as costs count it.
     pattern: u64,

@@ -1,7 +1,7 @@
 //! Constant folding: lists and maps of constants, conversions of constants, patterns.
 //!
-//! Folded parts cost nothing at evaluation, so this module folds exactly what Kubernetes folds; any difference would be
-//! visible in costs.
+//! Folded parts cost nothing at evaluation, so this module folds exactly the parts that Kubernetes folds; any
+//! difference would be visible in costs.
 
 use std::sync::Arc;
 

@@ -76,7 +76,7 @@ pub enum Root {
 /// A selection.
 #[derive(Debug)]
 pub struct Selection {
-    /// What it selects.
+    /// The key that it selects.
     pub key: SelectionKey,
     /// Whether it gives an optional value.
     pub is_optional: bool,

@@ -9,7 +9,7 @@ use crate::error::{Error, Outcome};
 use crate::syntax::{self, Expr, ExprKind, Item as Element};
 use crate::value::Value;
 
-/// What a plan needs besides its root.
+/// The parts of a plan besides its root.
 #[derive(Debug, Default)]
 pub struct Planned {
     /// Number of variables of loops.

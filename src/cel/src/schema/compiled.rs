@@ -11,11 +11,11 @@ use crate::estimate::estimate;
 use crate::eval::Program;
 use crate::types::Type;
 
-/// The minor version of Kubernetes whose environment new rules are compiled in: the previous one, so that a server of
-/// that version can still serve them.
+/// The minor version of Kubernetes that provides the environment of new rules: the previous one, so that a server of
+/// that version can still serve these rules.
 pub const MINOR: u16 = 35;
-/// The minor version whose environment stored expressions are compiled in: the newest, with all functions, since a
-/// later server may have stored them.
+/// The minor version that provides the environment of stored expressions: the newest, with all functions, since a later
+/// server may have stored the expressions.
 pub const STORED_MINOR: u16 = u16::MAX;
 /// The slots of the variables.
 pub(super) const SELF: usize = 0;

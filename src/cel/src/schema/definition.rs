@@ -44,7 +44,7 @@ impl Judgement<'_> {
     }
 }
 
-/// Returns what is wrong with the rules of a schema at `path`, and their total cost. [`form`] has already checked their
+/// Returns the faults of the rules of a schema at `path`, and their total cost. [`form`] has already checked their
 /// form.
 pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Violation>, u64) {
     let mut walk = DefinitionWalk { judgement, total: Total::default(), found: Vec::new(), bytes: 0 };
@@ -64,8 +64,8 @@ pub fn check(schema: &Schema, path: &str, judgement: Judgement<'_>) -> (Vec<Viol
     (walk.found, walk.total.cost)
 }
 
-/// Returns what is wrong with a rule at `place`, as far as that can be checked without compilation. `is_path` returns
-/// whether a field path leads to a field.
+/// Returns the faults of a rule at `place` that can be found without compilation. `is_path` returns whether a field
+/// path leads to a field.
 pub fn form(rule: &Rule, place: &str, is_path: &dyn Fn(&str) -> bool) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut tell = |field: &str, kind: ViolationKind, shown: String, detail: &str| {

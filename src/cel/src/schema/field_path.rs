@@ -34,8 +34,8 @@ pub enum Error {
 
 /// Reads the names of a path from left to right. No name follows an error.
 ///
-/// A name in brackets is returned before its `]` is checked, so that a caller who looks the name up reports a name that
-/// does not exist before a bracket that is missing.
+/// A name in brackets is returned before its `]` is checked: a caller that looks the name up reports an unknown name
+/// first, and a missing bracket afterwards.
 #[derive(Debug)]
 pub struct Names<'p> {
     rest: &'p str,

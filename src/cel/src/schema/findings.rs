@@ -1,4 +1,4 @@
-//! What a walk over an object finds: the violations of rules, within their bounds.
+//! The findings of a walk over an object: the violations of rules, within their bounds.
 
 use super::violation::Violation;
 use crate::limits::VIOLATIONS_BYTES_MAX;

@@ -27,7 +27,7 @@ pub(super) struct SyntaxFault {
     pub token: usize,
 }
 
-/// What the parser does after the parts of a level.
+/// The action of the parser after the parts of a level.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
     Rule { rule: Rule, precedence: u8, node: NodeId, role: Role },

@@ -210,7 +210,7 @@ impl<'m, 't, 'a> Macros<'m, 't, 'a> {
         })))
     }
 
-    /// Returns a loop that gathers what `step` adds in the iterations for which `filter` is true.
+    /// Returns a loop that gathers the values that `step` adds in the iterations for which `filter` is true.
     fn gather(&mut self, range: Expr, variables: Variables, init: Expr, step: Expr, filter: Option<Expr>) -> Expr {
         let condition = self.literal(Value::Bool(true));
         let step = match filter {

@@ -118,7 +118,7 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Returns whether a schema of resources itself declares what rules may read of every resource.
+/// Returns whether a schema of resources itself declares the fields that rules may read of every resource.
 fn states_meta(schema: &Structural) -> bool {
     let is_text = |schema: Option<&Structural>| schema.is_some_and(|schema| schema.of == Some(ValueType::String));
     let metadata = schema.property("metadata").filter(|metadata| metadata.of == Some(ValueType::Object));

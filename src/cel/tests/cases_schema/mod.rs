@@ -67,7 +67,7 @@ fn is_of_rules(text: &str) -> bool {
     text.contains("x-kubernetes-validations") && !text.contains("must be empty to be structural")
 }
 
-/// Collects what is wrong with the form of the rules of a schema and of those below it.
+/// Collects the faults in the form of the rules of a schema and of those below it.
 fn forms(schema: &Schema, path: &str, found: &mut Vec<Violation>) {
     for (index, rule) in schema.rules.iter().enumerate() {
         let is_path = |path: &str| normalize(path, schema).is_ok();
@@ -81,7 +81,7 @@ fn forms(schema: &Schema, path: &str, found: &mut Vec<Violation>) {
     }
 }
 
-/// Checks a case. The error says what differs.
+/// Checks a case. The error names the difference.
 pub fn check(case: &Json) -> Result<(), String> {
     let answer = &case["answer"];
     let schema = Schema::of(&tree(&case["schema"]));

@@ -1,4 +1,4 @@
-//! The results of Go itself for addresses and ranges: how it writes them, and what kind of address each is.
+//! The results of Go itself for addresses and ranges: how it writes them, and the kind of each address.
 
 use super::*;
 

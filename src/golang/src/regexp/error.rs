@@ -13,7 +13,7 @@ impl Error {
         Self { fault, part: part.to_owned() }
     }
 
-    /// Returns what is wrong.
+    /// Returns the fault.
     pub fn fault(&self) -> Fault {
         self.fault
     }

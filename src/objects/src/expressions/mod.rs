@@ -2,7 +2,7 @@
 //!
 //! A [`Compiler`] compiles the expressions of a policy in the environment that Kubernetes defines. It compiles them
 //! when the policy is written, to report errors, and once for each generation, to evaluate them. An [`Activation`]
-//! holds the variables of one request. This module knows neither storage nor what the callers do with results.
+//! holds the variables of one request. This module knows neither storage nor the use that callers make of results.
 
 mod activation;
 mod compile;

@@ -60,7 +60,7 @@ pub fn of_item(list: &List, item: &Value) -> Result<Str, ItemError> {
     Ok(Str::from_utf8(&spelled).unwrap_or_default())
 }
 
-/// Appends what [`of_item`] returns to `out`.
+/// Appends the result of [`of_item`] to `out`.
 ///
 /// # Errors
 /// As for [`of_item`]. `out` may then end with an incomplete spelling.

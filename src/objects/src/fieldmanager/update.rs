@@ -32,8 +32,8 @@ pub fn validate(managed_fields: &Value) -> Result<(), String> {
     Entries::read_foreign(managed_fields.clone()).map(drop).map_err(|error| error.to_string())
 }
 
-/// Writes `metadata.managedFields` of `new`, which replaces `live`. `live` is `None` on create. `untracked` is what
-/// [`untracks`] returned for the object that the client sent.
+/// Writes `metadata.managedFields` of `new`, which replaces `live`. `live` is `None` on create. `untracked` is the
+/// result of [`untracks`] for the object that the client sent.
 pub fn update(
     resource: &ManagedResource<'_>,
     write: &Write<'_>,

@@ -1,7 +1,7 @@
 //! The rules of each kind: defaults, preparation, validation. Each API group has a folder, and each kind a file with
 //! small pure functions and a static [`Strategy`] that names them; rules that many kinds share are in [`crate::rules`].
-//! The strategy also names the kind's printer, its conversions and its protection; `docs/decisions/strategies.md` says
-//! what is elsewhere.
+//! The strategy also names the kind's printer, its conversions and its protection; `docs/decisions/strategies.md` names
+//! the rules that are elsewhere.
 //!
 //! Types, merge rules and encodings are not here: they follow from the catalogue.
 

@@ -1,4 +1,4 @@
-//! Rows of Tables against what Kubernetes 1.36 shows for the same objects.
+//! Compares rows of Tables with those that Kubernetes 1.36 shows for the same objects.
 
 use flotilla_proto::catalogue;
 use flotilla_proto::json;
@@ -52,7 +52,7 @@ fn rows_are_those_of_kubernetes() {
         }
         let mut out = Vec::new();
         let mut table = table_of(printer_of(&line), line.int_at(&["now"]).unwrap());
-        // The members that the printer declares are all that it reads.
+        // The printer reads only the members that it declares.
         let object = json::parse_part(&json::to_vec(line.at(&["object"])), table.reads(), 0..0).unwrap();
         table.row(&object, Encoded::default(), &mut out);
         let row = json::parse(&out[1..]).unwrap();

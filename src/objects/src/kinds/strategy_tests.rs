@@ -1,4 +1,4 @@
-//! Strategies against the catalogue: what both say about a kind must agree.
+//! Compares strategies with the catalogue: both must agree about each kind.
 
 use flotilla_proto::{catalogue, value};
 

@@ -17,7 +17,7 @@ pub(super) enum Failed {
 
 pub(super) type PatchResult<T> = Result<T, Failed>;
 
-/// What the operations have cost so far.
+/// The cost of the operations so far.
 #[derive(Default)]
 pub(super) struct PatchCost {
     pub(super) copied_bytes: usize,

@@ -3,7 +3,7 @@
 //!
 //! Sources: "Update API Objects in Place Using kubectl patch" of the Kubernetes documentation, and the design proposals
 //! "strategic merge patch" and "preserve order in strategic merge patch". Invalid patches get the reference's answer,
-//! mostly a 500 with a text that says what is wrong.
+//! mostly a 500 with a text that states the fault.
 
 use flotilla_proto::schema::{Patch as MergeRules, Presence, Shape, Type};
 use flotilla_proto::value::{Map, Value};

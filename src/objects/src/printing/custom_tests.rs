@@ -1,4 +1,4 @@
-//! Columns of custom resources against what Kubernetes 1.36 shows.
+//! Compares columns of custom resources with those that Kubernetes 1.36 shows.
 
 use flotilla_proto::json;
 use flotilla_proto::time::Timestamp;

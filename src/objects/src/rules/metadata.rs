@@ -52,7 +52,7 @@ pub fn validate_at(rule: NameRule, namespaced: bool, metadata: &Value, path: &Pa
     validate_managed_fields(metadata, path, errors);
 }
 
-/// Returns what is wrong with a name, or with a prefix for a generated one.
+/// Returns the faults of a name, or of a prefix for a generated one.
 pub fn name_messages(rule: NameRule, name: &str, prefix: bool) -> names::Messages {
     let form = match (rule, prefix) {
         (NameRule::Subdomain, _) => names::dns1123_subdomain,

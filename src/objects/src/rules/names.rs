@@ -1,4 +1,4 @@
-//! The forms of names, each with the messages about what is wrong.
+//! The forms of names, each with the messages about its faults.
 //!
 //! A valid name costs no allocation: the list of messages stays empty.
 
@@ -13,7 +13,7 @@ use flotilla_proto::names::{is_subdomain, too_many_bytes};
 use crate::field::{Errors, Path, quote};
 use crate::status::{ApiError, ApiResult};
 
-/// A form of names: a function that returns what is wrong with a text.
+/// A form of names: a function that returns the faults of a text.
 pub type Form = fn(&str) -> Messages;
 
 /// Most bytes in the name of a port (RFC 6335).
@@ -47,7 +47,7 @@ const PERCENT: &str = "a valid percent string must be a numeric string followed 
 const HEADER_NAME: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', \
     regex used for validation is '[-A-Za-z0-9]+')";
 
-/// Adds an error for everything that `form` finds wrong with `text`.
+/// Adds an error for each fault that `form` finds in `text`.
 pub fn check(path: &Path<'_>, text: &str, form: Form, errors: &mut Errors) {
     for message in form(text) {
         errors.invalid_str(path, text, message);

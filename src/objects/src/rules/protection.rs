@@ -1,5 +1,5 @@
-//! Protection of objects in use: which resources have a finalizer that keeps a deleted object while others use it, and
-//! who the users are.
+//! Protection of objects in use: the resources with a finalizer that keeps a deleted object while others use it, and
+//! the resources whose objects use them.
 
 use flotilla_proto::value::Value;
 

@@ -29,9 +29,9 @@ pub enum NameRule {
 /// The changes that `metadata.generation` counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// The kind has no generation; whatever the client sends is kept.
+    /// The kind has no generation; one that the client sends is kept.
     ClientOwned,
-    /// The kind has no generation; what the client sends is dropped.
+    /// The kind has no generation; one that the client sends is dropped.
     None,
     /// Starts at 1 and rises with every change of `spec`.
     Spec,
@@ -63,8 +63,8 @@ pub struct Strategy {
     /// Whether finalizers without a domain must be known to the server. Most kinds demand it, but not those of some
     /// younger groups.
     pub known_finalizers: bool,
-    /// Whether metadata of a new object is checked by the generic rules only, which accept any path segment as a name,
-    /// and only if the kind's own rules find no error.
+    /// Whether only the generic rules check the metadata of a new object, and only if the kind's own rules find no
+    /// error. The generic rules accept any path segment as a name.
     pub metadata_last: bool,
     /// Whether the kind's rules of update repeat the errors about metadata, as those of most kinds do.
     pub repeats_metadata: bool,
@@ -96,7 +96,7 @@ pub struct Strategy {
     pub defaults_by_member: bool,
     /// Clears and sets fields that a client cannot choose at creation.
     pub prepare_create: fn(object: &mut Value, now: Timestamp),
-    /// Writes the user who creates the object into it, and replaces what the client sent there. The user is an object
+    /// Writes the user who creates the object into it, in place of the user that the client sent. The user is an object
     /// of `username`, `uid`, `groups` and `extra`. `None` if the kind does not name its author.
     pub set_requester: Option<fn(object: &mut Value, user: &Value)>,
     /// Clears and restores fields that a client cannot change; the generic rules (status, generation) have run before.
@@ -113,19 +113,19 @@ pub struct Strategy {
     pub warnings: fn(object: &Value, old: Option<&Value>, warnings: &mut Vec<String>),
     /// Warnings of a write of `/status`.
     pub status_warnings: fn(object: &Value, warnings: &mut Vec<String>),
-    /// The warning if an object is deleted and the client does not choose what happens to its dependents.
+    /// The warning if an object is deleted and the client does not choose the treatment of its dependents.
     pub dependents_warning: Option<&'static str>,
     /// Subresources that write the object by rules of their own, by name.
     pub subresources: &'static [(&'static str, Subresource)],
     /// The values of fields that `fieldSelector` may name besides `metadata.name` and `metadata.namespace`.
     pub selectable: &'static [Selectable],
-    /// For resources whose stored version has other names for fields: the name that `fieldSelector` may use, and the
-    /// selectable field that it stands for.
+    /// For resources whose stored version has other names for fields: pairs of the name in a `fieldSelector` and the
+    /// selectable field behind it.
     pub selectors: &'static [(&'static str, &'static str)],
     /// Former names of selectable fields that `fieldSelector` still accepts, and their present names.
     pub aliases: &'static [(&'static str, &'static str)],
     /// The fields that writes leave as they are, each with everything below it, by the name of the subresource (empty
-    /// for the object itself). Names only what differs from the rule of [`Strategy::reset_fields`].
+    /// for the object itself). Names only the differences from the rule of [`Strategy::reset_fields`].
     pub resets: &'static [(&'static str, reset::FieldPaths)],
     /// The protection of objects that others use. `None` if they can be removed at any time.
     pub protection: Option<&'static Protection>,
@@ -152,7 +152,7 @@ pub type Selectable = (&'static str, fn(&Value) -> String);
 
 #[cfg(test)]
 impl Strategy {
-    /// Returns what is wrong with a new object, after setting its defaults.
+    /// Returns the errors about a new object, after setting its defaults.
     pub(crate) fn judge(&self, mut object: Value) -> Errors {
         self.set_defaults(&mut object, Timestamp { seconds: 0, nanos: 0 });
         let mut errors = Errors::default();

@@ -1,4 +1,4 @@
-//! Checks a value against what its schema states: types, bounds, members, items.
+//! Checks a value against its schema: types, bounds, members, items.
 //!
 //! All parts of a schema are checked, in a fixed order, even after one of them found an error. The checks also count
 //! how many of them the value passes: where no alternative of `anyOf` or `oneOf` holds, the errors of the alternative
@@ -207,7 +207,7 @@ impl Walk<'_> {
         errors.0.pop().unwrap_or_else(|| self.remark(String::new()))
     }
 
-    /// Checks that a count lies within its bounds; `of` names what is counted.
+    /// Checks that a count lies within its bounds; `of` names the counted things.
     fn count(&self, count: usize, (min, max): (Option<i64>, Option<i64>), of: &str, out: &mut CheckOutcome) {
         if let Some(min) = min.filter(|min| (count as i64) < *min) {
             let what = || format!("should have at least {min} {of}");

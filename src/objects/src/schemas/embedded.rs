@@ -63,7 +63,7 @@ fn resource(object: &Map, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that a member, if present, is a string that is not empty. `rule` returns what else is wrong with it.
+/// Checks that a member, if present, is a string that is not empty. `rule` returns its other faults.
 fn text(object: &Map, name: &str, path: &Path<'_>, errors: &mut Errors, rule: impl Fn(&str) -> Option<String>) {
     let place = path.child(name);
     match object.get(name) {

@@ -27,7 +27,7 @@ impl CelRules {
         self.0.get_or_init(|| validator(&published.parse(), true)).as_ref()
     }
 
-    /// Reports which rules an object breaks. `old` is the stored object, and `errors` holds what other checks found.
+    /// Reports which rules an object breaks. `old` is the stored object, and `errors` holds the errors of other checks.
     /// Rules that an unchanged part breaks become warnings.
     pub fn validate(
         &self,

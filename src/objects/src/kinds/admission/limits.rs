@@ -4,7 +4,7 @@
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
-use crate::kinds::core::pod::quantities::{Amounts, of_containers};
+use crate::kinds::core::pod::resources::quantities::{Amounts, of_containers};
 
 /// The annotation of a pod that lists the resources which the plugin added.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

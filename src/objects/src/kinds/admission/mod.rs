@@ -1,5 +1,5 @@
-//! The pure half of admission: what each plugin that is on by default does to an object. The functions take the object
-//! and everything that was looked up for them. `Err` is the reason of a refusal, the text that follows `... is
+//! The pure half of admission: the effect on an object of each plugin that is on by default. The functions take the
+//! object and everything that was looked up for them. `Err` is the reason of a refusal, the text that follows `... is
 //! forbidden: `.
 //!
 //! [`crate::admission::chain`] has the order in which they run.

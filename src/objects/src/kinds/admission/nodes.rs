@@ -1,5 +1,5 @@
 //! Plugins about nodes: topology labels for pods (PodTopologyLabels), the taint of new nodes (TaintNodesByCondition),
-//! and what a node must have for a resize (PodResizeValidator, NodeDeclaredFeatureValidator).
+//! and the demands of a resize on the node (PodResizeValidator, NodeDeclaredFeatureValidator).
 
 use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value;
@@ -7,7 +7,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::tolerations::append;
 use crate::field::quote;
-use crate::kinds::core::pod::quantities::{is_sidecar, of_pod};
+use crate::kinds::core::pod::resources::quantities::{is_sidecar, of_pod};
 use crate::rules::resources::amount;
 
 /// Labels that are copied from a node to its pods (KEP-4742).

@@ -6,7 +6,7 @@ use flotilla_proto::value::Value;
 const DEFAULT: i64 = 0;
 const PREEMPTS: &str = "PreemptLowerPriority";
 
-/// Returns the default class: of several that are marked as such the one of lowest priority.
+/// Returns the default class: of several marked ones, that of the lowest priority.
 fn default_class<'a>(classes: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
     let value = |class: &&Value| class.int_at(&["value"]).unwrap_or(0);
     classes.filter(|class| class.is_true_at(&["globalDefault"])).min_by_key(value)

@@ -109,7 +109,8 @@ pub fn requested_name(object: &Value) -> Result<String, String> {
     Ok(names.filter_map(|name| name.as_str().ok()).last().unwrap_or("").to_owned())
 }
 
-/// Writes the user who makes the request into a new CertificateSigningRequest, and replaces what the client sent there.
+/// Writes the user who makes the request into a new CertificateSigningRequest, in place of the user that the client
+/// sent.
 fn set_requester(object: &mut Value, user: &Value) {
     for field in ["username", "uid", "groups", "extra"] {
         let value = user.at(&[field]);

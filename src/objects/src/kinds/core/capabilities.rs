@@ -1,8 +1,9 @@
 //! The setting `--allow-privileged`: whether pods may have privileged containers. It is set once, before the server
 //! answers requests, and applies to all of them.
 //!
-//! Everything else that a rule depends on is handed to it. This is not, because it concerns every kind with a template
-//! of pods: each rule that checks an object, of any kind, would take an argument that nothing else needs.
+//! A rule gets everything else that it depends on as arguments. This setting is no argument, because it concerns every
+//! kind with a template of pods: each rule that checks an object, of any kind, would take an argument that nothing else
+//! needs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use flotilla_proto::value::{Map, Value};
 
 use crate::field::{ErrorKind, Errors, Path};
+use crate::kinds::core::pod::resources::requirements;
+use crate::kinds::core::pod::scheduling;
 use crate::kinds::core::pod::spec::Options;
-use crate::kinds::core::pod::{requirements, scheduling};
 use crate::printing::{Printer, nodes};
 use crate::rules::node_selector::deprecation;
 use crate::rules::{Generation, NameRule, Strategy, labels, metadata, names, shown};

@@ -33,7 +33,7 @@ impl Path {
     }
 }
 
-/// Collects what `each` finds for every value.
+/// Collects the results of `each` for all values.
 fn gather<'a>(
     values: &[PathValue<'a>],
     mut each: impl FnMut(&PathValue<'a>, &mut Vec<PathValue<'a>>) -> Result<(), Mismatch>,

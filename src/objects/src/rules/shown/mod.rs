@@ -1,9 +1,9 @@
 //! Objects inside error messages. The reference prints its internal structures there: Go's field names, every field
 //! present, in order of declaration. `internal.txt` lists those structures, a line each: `Type GoName:jsonName:shape
-//! ...` with these shapes: `s` text, `i` number, `b` flag, `n` number or text, `q` quantity, `map`, `e` a struct that
-//! is printed as clients know it, `x` anything else, `*` before a shape a pointer, `[]` a list, or the name of another
-//! structure. `&Type` embeds a structure, `+name` embeds a member as clients know it, and `^` before a JSON name says
-//! that the member stands in the parent.
+//! ...`. The shape is `s` for text, `i` for a number, `b` for a flag, `n` for a number or text, `q` for a quantity,
+//! `map` for a map, `e` for a struct that is printed as clients know it, `x` for anything else, or the name of another
+//! structure. `*` before a shape makes it a pointer, `[]` a list. `&Type` embeds a structure, `+name` embeds a member
+//! as clients know it, and `^` before a JSON name means that the member stands in the parent.
 
 mod diff;
 

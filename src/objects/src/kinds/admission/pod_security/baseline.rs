@@ -216,7 +216,7 @@ pub(super) fn seccomp(pod: &Pod<'_>, version: u32) -> Option<Violation> {
     explicit_seccomp(&seccomp_types(*pod))
 }
 
-/// Returns the types of seccomp profiles that neither level allows, and what sets them.
+/// Returns the types of seccomp profiles that neither level allows, and the parts of the pod that set them.
 pub(super) fn seccomp_types(pod: Pod<'_>) -> ForbiddenValues<'_> {
     ForbiddenValues::types(pod, "seccompProfile", |kind| matches!(kind, "RuntimeDefault" | "Localhost"))
 }

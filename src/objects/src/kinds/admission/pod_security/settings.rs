@@ -57,7 +57,7 @@ impl Settings {
         self.namespaces.iter().any(|exempt| exempt == namespace)
     }
 
-    /// Returns whether no standard is demanded of what a user writes.
+    /// Returns whether no standard is demanded of the pods that a user writes.
     pub fn exempts_user(&self, user: &str) -> bool {
         self.users.iter().any(|exempt| exempt == user)
     }
@@ -69,7 +69,7 @@ impl Settings {
     }
 }
 
-/// Returns the names of an exemption. `wrong` returns what is wrong with a name. An empty text means that it is valid.
+/// Returns the names of an exemption. `wrong` returns the fault of a name; an empty text means that the name is valid.
 fn exempt(document: &Value, what: &str, errors: &mut Errors, wrong: impl Fn(&str) -> String) -> Vec<String> {
     let (root, mut found) = (Path::root("exemptions"), Vec::<String>::new());
     let list = root.child(what);

@@ -33,9 +33,9 @@ impl<'a> Pod<'a> {
         lists.into_iter().flat_map(move |list| self.spec.list_at(&[list]))
     }
 
-    /// Returns the names of the containers for which `so` holds.
-    pub(super) fn names(self, mut so: impl FnMut(&'a Value) -> bool) -> Vec<&'a str> {
-        self.containers().filter(|container| so(container)).map(|container| container.str_at(&["name"])).collect()
+    /// Returns the names of the containers for which `holds` is true.
+    pub(super) fn names(self, mut holds: impl FnMut(&'a Value) -> bool) -> Vec<&'a str> {
+        self.containers().filter(|container| holds(container)).map(|container| container.str_at(&["name"])).collect()
     }
 
     /// Returns a field of the pod's security context.
@@ -76,7 +76,7 @@ pub(super) fn quoted<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
     texts.map(|text| format!("\"{}\"", text.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// Describes what sets a field: the pod, containers, or both. `None` if neither does.
+/// Names the parts that set a field: the pod, containers, or both. `None` if neither does.
 pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
     let mut who = Vec::new();
     if pod {
@@ -88,7 +88,7 @@ pub(super) fn setters(pod: bool, names: &[&str]) -> Option<String> {
     (!who.is_empty()).then(|| who.join(" and "))
 }
 
-/// The forbidden values of a field, sorted and without duplicates, and what sets them.
+/// The forbidden values of a field, sorted and without duplicates, and the parts of the pod that set them.
 #[derive(Debug, Default)]
 pub(super) struct ForbiddenValues<'a> {
     pub(super) values: BTreeSet<&'a str>,

@@ -81,7 +81,7 @@ fn known(of: &Value, members: &[&str], path: &str, errors: &mut Errors) {
 }
 
 impl Charge<'_> {
-    /// Checks that the quotas of a namespace cover what the configuration limits.
+    /// Checks that the quotas of a namespace cover the amounts that the configuration limits.
     ///
     /// # Errors
     /// A limited resource is covered by no quota.

@@ -17,7 +17,7 @@ use flotilla_proto::value::{Map, Value};
 pub use self::limited::{Limited, Uncovered};
 pub use self::names::{counts, resources_of};
 pub use self::usage::ends_at;
-use crate::kinds::core::pod::quantities::is_for_pods;
+use crate::kinds::core::pod::resources::quantities::is_for_pods;
 use crate::rules::resources::amount;
 
 /// Amounts by the names that quotas use for them.
@@ -98,7 +98,7 @@ impl Charge<'_> {
         (!limited.is_empty() && concerns()).then_some(limited)
     }
 
-    /// Checks that an object states what a quota limits, and that the usage of the quota is known.
+    /// Checks that an object states the amounts that a quota limits, and that the usage of the quota is known.
     pub fn check_stated(&self, quota: &Value) -> Result<(), String> {
         let Some(limited) = self.limits_of(quota) else { return Ok(()) };
         let name = quota.str_at(&["metadata", "name"]);

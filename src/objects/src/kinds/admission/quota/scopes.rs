@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use crate::kinds::core::pod::pod_resources::quality_of_service;
+use crate::kinds::core::pod::resources::pod_level::quality_of_service;
 use crate::rules::protection::attribute_classes;
 
 /// Returns whether a quota selects an object: all its scopes must match.

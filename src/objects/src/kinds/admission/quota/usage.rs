@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 
 use super::Usage;
 use super::names::{IMPLICIT_CLASS, OF_DEVICE_CLASS, OF_STORAGE_CLASS, PLAIN};
-use crate::kinds::core::pod::quantities::{Amounts, is_sidecar, together, with_own};
+use crate::kinds::core::pod::resources::quantities::{Amounts, is_sidecar, together, with_own};
 use crate::rules::resources::{amount, is_extended, is_huge_pages};
 
 /// The number of devices that a request for all matching devices is charged for.

@@ -12,7 +12,7 @@ fn bundle(object: &Value) -> &str {
     object.str_at(&["spec", "conversion", "webhook", "clientConfig", "caBundle"])
 }
 
-/// Returns what is wrong with the CA bundle of a definition; `None` if it is valid or absent.
+/// Returns the fault of the CA bundle of a definition. `None` if the bundle is valid or absent.
 pub fn fault(object: &Value) -> Option<&'static str> {
     let text = STANDARD.decode(bundle(object)).unwrap_or_default();
     if text.is_empty() {

@@ -22,7 +22,7 @@ pub fn validate(schema: &Value, pruned: bool, path: &Path<'_>, errors: &mut Erro
 struct DefaultsContext<'a> {
     /// Whether values here are objects with `apiVersion`, `kind` and `metadata`.
     resource: bool,
-    /// Whether this schema is inside the `apiVersion`, `kind` or `metadata` of such an object.
+    /// Whether this schema is inside the `apiVersion`, `kind` or `metadata` of an object that has all three.
     in_metadata: bool,
     /// Whether defaults must not have unknown fields.
     pruned: bool,

@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::kinds::core::persistent_volume_claim;
 use crate::kinds::core::pod::spec::Options;
-use crate::kinds::core::pod::{template, volume_warnings};
+use crate::kinds::core::pod::{template, volumes};
 use crate::kinds::{replicas, templates};
 use crate::rules::{labels, metadata, names, numbers, selector, semantic, shown};
 
@@ -193,7 +193,7 @@ pub(super) fn warnings(set: &Value, old: Option<&Value>, into: &mut Vec<String>)
         let item = claims.index(n);
         // On update the reference spells the path with Go's name of the field.
         let named = item.child("Spec");
-        volume_warnings::of_claim(claim.at(&["spec"]), if old.is_none() { &item } else { &named }, into);
+        volumes::warnings::of_claim(claim.at(&["spec"]), if old.is_none() { &item } else { &named }, into);
     }
     if set.int_at(&["spec", "revisionHistoryLimit"]).is_some_and(|limit| limit < 0) {
         let why = "a negative value retains all historical revisions; a value >= 0 is recommended";

@@ -58,7 +58,7 @@ pub(super) fn validate(scaler: &Value, old: Option<&Value>, errors: &mut Errors)
     }
 }
 
-/// Returns what is wrong with the version of a reference. Returns `None` if it is valid.
+/// Returns the fault of the version of a reference. Returns `None` if the version is valid.
 pub(super) fn version_error(reference: &Value, options: Reference) -> Option<String> {
     let version = reference.str_at(&["apiVersion"]);
     if options.any_version {

@@ -3,8 +3,10 @@
 use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
+use super::scheduling;
+use super::security::app_armor;
 use super::spec::for_each_container;
-use super::{app_armor, paths, scheduling};
+use super::volumes::paths;
 use crate::field::{Errors, Path, quote};
 
 /// Marks a mirror pod, which the kubelet creates for one of its static pods.

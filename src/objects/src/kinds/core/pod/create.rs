@@ -4,13 +4,16 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{app_armor, conditions, dropped, pod_resources};
+use super::dropped;
+use super::resources::pod_level;
+use super::security::app_armor;
+use super::status::conditions;
 use crate::rules::defaulting::{items, object, object_or_new, objects};
 
 /// Sets status, generation and all fields that are derived at creation only.
 pub fn prepare(pod: &mut Value, now: Timestamp) {
     let class = match pod.str_at(&["status", "qosClass"]) {
-        "" => Value::from(pod_resources::quality_of_service(pod)),
+        "" => Value::from(pod_level::quality_of_service(pod)),
         sent => Value::from(sent),
     };
     let mut status = value!({"phase": "Pending"});

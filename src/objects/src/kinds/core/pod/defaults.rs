@@ -2,7 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{image, pod_resources};
+use super::containers::image;
+use super::resources::pod_level;
 use crate::rules::defaulting::{items, object, object_or_new, objects, plain, pointer};
 use crate::rules::resources;
 
@@ -22,7 +23,7 @@ pub fn pod(pod: &mut Value) {
     }
     if let Some(spec) = object_or_new(pod, "spec") {
         requests_from_limits(spec);
-        pod_resources::set_defaults(spec);
+        pod_level::set_defaults(spec);
         pointer(spec, "enableServiceLinks", true);
         if spec.get("hostNetwork") == Some(&Value::Bool(true)) {
             host_ports(spec);

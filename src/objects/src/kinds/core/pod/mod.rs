@@ -1,46 +1,29 @@
 //! Pods, and the rules for pod templates that other kinds share with them.
 //!
-//! `defaults` and `create` set fields. `spec` and the modules below it check a spec. `update`, `ephemeral`, `resize`
-//! and `status` define what each kind of write may change. `binding` and `eviction` decide about the subresources of
-//! these names, without doing any I/O.
+//! `create` and `defaults` set fields of new pods, and `dropped` removes fields of features that are off. `validation`
+//! checks whole pods: `spec` checks the spec with the modules `containers`, `volumes`, `scheduling`, `security`,
+//! `resources` and `network`. `update`, `status` and `subresources` define which fields each kind of write may change.
 
 mod annotations;
-mod app_armor;
-pub mod binding;
-mod conditions;
 mod containers;
 mod create;
 pub mod defaults;
 pub mod dropped;
-mod env;
-mod ephemeral;
-pub mod eviction;
-mod handlers;
-mod host;
-mod image;
-mod mounts;
 mod network;
-mod paths;
-pub mod pod_resources;
-mod projected;
-pub mod quantities;
-mod remote_volumes;
-pub mod requirements;
-mod resize;
+pub mod resources;
 pub mod scheduling;
 mod security;
 pub mod spec;
-mod spread;
 mod status;
+pub mod subresources;
 pub mod template;
 mod update;
 mod validation;
-pub mod volume_warnings;
-mod volumes;
+pub mod volumes;
 pub mod warnings;
-mod windows;
 
 use flotilla_proto::value::Value;
+use subresources::{ephemeral, resize};
 
 use crate::fieldmanager::reset;
 use crate::kinds::templates;

@@ -133,12 +133,12 @@ fn ended_containers_stay_ended() {
 fn bindings_assign_once() {
     let binding = value!({"metadata": {"labels": {"z": "1"}}, "target": {"name": "node"}});
     let mut pod = pod(value!({"name": "c", "image": "a"}));
-    super::binding::assign(&mut pod, &binding, NOW).unwrap();
+    super::subresources::binding::assign(&mut pod, &binding, NOW).unwrap();
     assert_eq!(pod.str_at(&["spec", "nodeName"]), "node");
     let condition = &pod.list_at(&["status", "conditions"])[0];
     let stated = ["type", "lastTransitionTime"].map(|key| condition.str_at(&[key]));
     assert_eq!(stated, ["PodScheduled", "2023-11-14T22:13:20Z"]);
-    let again = super::binding::assign(&mut pod, &binding, NOW).unwrap_err();
+    let again = super::subresources::binding::assign(&mut pod, &binding, NOW).unwrap_err();
     assert_eq!(again, "pod a is already assigned to node \"node\"");
 }
 
@@ -148,9 +148,9 @@ fn budgets_are_spent() {
         "metadata": {"name": "b", "generation": 1},
         "status": {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 1, "desiredHealthy": 1}
     });
-    super::eviction::spend(&mut budget, "a", false, NOW).unwrap();
+    super::subresources::eviction::spend(&mut budget, "a", false, NOW).unwrap();
     assert_eq!(budget.int_at(&["status", "disruptionsAllowed"]), Some(0));
-    let refused = super::eviction::spend(&mut budget, "a", false, NOW).unwrap_err();
+    let refused = super::subresources::eviction::spend(&mut budget, "a", false, NOW).unwrap_err();
     assert_eq!(refused.code, 429);
     let causes = &refused.details.as_ref().unwrap().causes;
     assert_eq!(causes[0].message, "The disruption budget b needs 1 healthy pods and has 1 currently");

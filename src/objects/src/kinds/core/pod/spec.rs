@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use super::{containers, host, network, requirements, scheduling, security, spread, volumes, windows};
+use super::resources::requirements;
+use super::scheduling::spread;
+use super::security::{host, windows};
+use super::{containers, network, scheduling, security, volumes};
 use crate::field::{Errors, Path};
 use crate::kinds::core::capabilities;
 use crate::rules::{names, shown};
@@ -12,8 +15,8 @@ use crate::rules::{names, shown};
 /// Longest deadline, in seconds.
 const DEADLINE_SECONDS_MAX: i64 = i32::MAX as i64;
 
-/// Deviations from the rules: exceptions, if a pod and not a template is checked or the stored object already breaks
-/// the rules, and one further restriction, if this server forbids privileged containers.
+/// Deviations from the rules. There are exceptions for pods, as opposed to templates, and for stored objects that
+/// already break a rule. There is one further restriction if this server forbids privileged containers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// A pod is checked, not a template.
@@ -22,7 +25,7 @@ pub struct Options {
     pub any_deletion_cost: bool,
     /// Selectors in affinity terms may have values that no label can have.
     pub any_selector_value: bool,
-    /// Required node affinity may have such values.
+    /// Required node affinity may have values that no label can have.
     pub any_node_affinity_value: bool,
     /// Amounts of huge pages need not be multiples of the page.
     pub uneven_huge_pages: bool,
@@ -79,7 +82,7 @@ impl Options {
             uneven_huge_pages: requirements::has_uneven_huge_pages(spec),
             any_spread_selector: spread::has_invalid_selector(spec),
             old_spread_keys: spread::has_invalid_keys(spec),
-            any_token_path: super::projected::has_token_outside(spec),
+            any_token_path: super::volumes::projected::has_token_outside(spec),
             any_sysctl: security::has_contradicting_sysctl(spec),
             init_restart_on_resize: containers::has_init_restart_on_resize(spec),
             devices_without_host_users: !has_host_users(spec) && has_volume_devices(spec),

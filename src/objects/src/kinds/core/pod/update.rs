@@ -6,9 +6,8 @@ use flotilla_proto::value::Value;
 use super::spec::{Options, is_shared};
 use super::{annotations, scheduling, validation};
 use crate::field::{ErrorKind, Errors, Path};
-use crate::rules::NameRule;
 use crate::rules::restore::keep;
-use crate::rules::{metadata, names, semantic, shown};
+use crate::rules::{NameRule, metadata, names, semantic, shown};
 
 const DEADLINE_SECONDS_MAX: i64 = i32::MAX as i64;
 const ONLY_MUTABLE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\

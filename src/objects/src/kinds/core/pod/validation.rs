@@ -3,7 +3,8 @@
 use flotilla_proto::value::Value;
 
 use super::spec::{self, Options};
-use super::{annotations, containers, projected};
+use super::volumes::projected;
+use super::{annotations, containers};
 use crate::field::{Errors, Path};
 
 /// Checks the metadata of a pod, at creation and on every update.

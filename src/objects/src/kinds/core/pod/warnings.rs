@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use flotilla_proto::value::{Map, Value};
 
+use super::security::app_armor;
 use super::spec::for_each_container;
-use super::{annotations, app_armor, volume_warnings};
+use super::{annotations, volumes};
 use crate::field::{Path, quote};
 use crate::limits;
 use crate::rules::node_selector::deprecation;
@@ -55,7 +56,7 @@ fn of_both(holder: &Value, path: &Path<'_>, is_template: bool, into: &mut Vec<St
             into.push(format!("{}: {why}", notes_path.key(key)));
         }
     }
-    volume_warnings::of_volumes(spec.list_at(&["volumes"]), &spec_path.child("volumes"), into);
+    volumes::warnings::of_volumes(spec.list_at(&["volumes"]), &spec_path.child("volumes"), into);
     duplicates(spec, &spec_path, into);
     fractions(spec.map_at(&["overhead"]), &spec_path.child("overhead"), into);
     containers(spec, &spec_path, notes, &notes_path, is_template, into);

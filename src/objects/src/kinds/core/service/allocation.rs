@@ -44,7 +44,7 @@ pub enum Refusal {
     PortOutside(u16, u16),
 }
 
-/// The source of addresses and ports. An implementation remembers what it allocated, to release it when the write
+/// The source of addresses and ports. An implementation remembers its allocations, to release them when the write
 /// fails; for a dry run it allocates nothing.
 pub trait Allocations {
     /// Returns the address families that the cluster serves, the preferred one first; never empty.

@@ -1,4 +1,4 @@
-//! Traffic of Services: where it comes from, which endpoints get it, and what a load balancer does with it.
+//! Traffic of Services: its sources, the endpoints that get it, and its treatment by load balancers.
 
 use flotilla_proto::value::Value;
 

@@ -2,8 +2,9 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::{annotations, dropped, pod_resources, update};
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::resources::pod_level;
+use crate::kinds::core::pod::{annotations, dropped, update};
 use crate::kinds::templates;
 use crate::rules::restore::{keep, keep_metadata, put};
 use crate::rules::semantic;
@@ -69,10 +70,10 @@ pub fn validate(pod: &Value, old: &Value, errors: &mut Errors) {
     update::common(pod, old, errors);
     let path = Path::root("spec");
     let class = match old.str_at(&["status", "qosClass"]) {
-        "" => pod_resources::quality_of_service(old),
+        "" => pod_level::quality_of_service(old),
         class => class,
     };
-    if class != pod_resources::quality_of_service(pod) {
+    if class != pod_level::quality_of_service(pod) {
         let shown = pod.str_at(&["status", "qosClass"]);
         errors.invalid_str(&path, shown, "Pod QOS Class may not change as a result of resizing");
     }

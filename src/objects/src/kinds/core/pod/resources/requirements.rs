@@ -6,8 +6,8 @@ use flotilla_proto::quantity::Quantity;
 use flotilla_proto::value::{Map, Value};
 
 use super::quantities;
-use super::spec::{Options, Surroundings, for_each_container};
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::spec::{Options, Surroundings, for_each_container};
 use crate::rules::{names, resources};
 
 type NameCheck = fn(&Path<'_>, &str, &mut Errors);

@@ -4,9 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use flotilla_proto::value::Value;
 
-use super::paths;
-use super::volumes::Volumes;
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::volumes::{Volumes, paths};
 
 /// Maps each volume to its path in the container; if there are several paths, to the last one.
 fn by_name<'a>(list: &'a [Value], path: &str) -> HashMap<&'a str, &'a str> {

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::spec::{Options, for_each_container};
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::spec::{Options, for_each_container};
 use crate::rules::names;
 
 /// Most KiB in a GMSA credential spec.

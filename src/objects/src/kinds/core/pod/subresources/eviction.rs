@@ -3,7 +3,7 @@
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::Value;
 
-use super::conditions;
+use crate::kinds::core::pod::status::conditions;
 use crate::status::ApiError;
 
 /// Most evictions in a budget's status that its controller has not processed yet.

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::spec::{Options, for_each_container, has_host_users};
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::spec::{Options, for_each_container, has_host_users};
 
 /// Checks that in the host's network `hostPort` equals the container's port.
 pub fn host_network_ports(spec: &Value, path: &Path<'_>, options: &Options, errors: &mut Errors) {

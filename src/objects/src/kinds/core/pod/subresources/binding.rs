@@ -3,8 +3,8 @@
 use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
-use super::conditions;
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::status::conditions;
 
 /// Checks a `Binding`.
 pub fn validate(binding: &Value, errors: &mut Errors) {

@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::paths;
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::volumes::paths;
 use crate::rules::{names, resources};
 
 /// Fields of a pod that an environment variable can refer to.
@@ -21,7 +21,7 @@ const ENV_FIELDS: [&str; 9] = [
 /// Fields of a pod that a file of a volume can refer to.
 pub const FILE_FIELDS: [&str; 5] =
     ["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
-/// All fields of a pod that have a name for such references.
+/// All fields of a pod that references can name.
 const NAMED_FIELDS: [&str; 14] = [
     "metadata.annotations",
     "metadata.labels",

@@ -1,4 +1,6 @@
-//! Preparation and validation of writes to a pod's status.
+//! Preparation and validation of writes to a pod's status. `conditions` makes the conditions that the server writes.
+
+pub(super) mod conditions;
 
 use std::collections::HashSet;
 

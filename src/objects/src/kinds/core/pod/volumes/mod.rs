@@ -1,11 +1,19 @@
 //! Validation of the volumes of a pod.
+//!
+//! `projected` checks volumes whose files come from objects of the API, `remote` those on network storage and of other
+//! drivers, and `paths` the paths of files within them. `warnings` warns about volumes that are valid but likely wrong.
+
+pub(super) mod paths;
+pub(super) mod projected;
+mod remote;
+pub mod warnings;
 
 use std::collections::{HashMap, HashSet};
 
 use flotilla_proto::value::Value;
 
+use super::containers;
 use super::spec::Options;
-use super::{containers, paths, projected, remote_volumes};
 use crate::field::{Errors, Path};
 use crate::rules::{names, resources};
 
@@ -144,7 +152,7 @@ fn one(key: &str, source: &Value, path: &Path<'_>, options: &Options, errors: &m
             }
             containers::pull_policy(&path.child("pullPolicy"), source.str_at(&["pullPolicy"]), errors);
         }
-        other => remote_volumes::validate(other, source, path, errors),
+        other => remote::validate(other, source, path, errors),
     }
 }
 

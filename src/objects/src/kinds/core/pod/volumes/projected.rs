@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-use super::spec::Options;
-use super::volumes::{key_to_path, required};
-use super::{env, paths};
+use super::{key_to_path, paths, required};
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::containers::env;
+use crate::kinds::core::pod::spec::Options;
 
 /// Shortest life of a token, in seconds.
 const TOKEN_SECONDS_MIN: i64 = 600;

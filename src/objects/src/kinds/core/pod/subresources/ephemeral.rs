@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::Value;
 
-use super::{annotations, dropped, update};
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::{annotations, dropped, update};
 use crate::kinds::templates;
 use crate::rules::restore::{keep, keep_metadata, put};
 use crate::rules::{semantic, shown};

@@ -2,9 +2,9 @@
 
 use flotilla_proto::value::Value;
 
-use super::containers;
-use super::spec::Surroundings;
 use crate::field::{ErrorKind, Errors, Path};
+use crate::kinds::core::pod::containers;
+use crate::kinds::core::pod::spec::Surroundings;
 use crate::rules::{names, numbers};
 
 /// Handlers in the order in which they are checked.

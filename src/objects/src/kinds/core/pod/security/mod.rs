@@ -1,11 +1,18 @@
 //! Validation of the security contexts of pods and containers.
+//!
+//! `app_armor` keeps annotations and fields about AppArmor in step, `windows` checks the fields that depend on the
+//! operating system, and `host` the namespaces that a pod shares with its node.
+
+pub(super) mod app_armor;
+pub(super) mod host;
+pub(super) mod windows;
 
 use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
 use super::spec::{Options, Surroundings};
-use super::{app_armor, paths, windows};
+use super::volumes::paths;
 use crate::field::{ErrorKind, Errors, Path};
 use crate::rules::{names, shown};
 

@@ -1,11 +1,20 @@
 //! Validation of containers: init, ordinary and ephemeral ones.
+//!
+//! `env` checks environment variables, `handlers` probes and lifecycle hooks, `mounts` the volumes that a container
+//! mounts. `image` parses the names of images for the default pull policy.
+
+pub(super) mod env;
+mod handlers;
+pub(super) mod image;
+mod mounts;
 
 use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
+use super::resources::requirements;
+use super::security;
 use super::spec::{Surroundings, choice, for_each_container};
-use super::{env, handlers, mounts, requirements, security};
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
@@ -90,7 +99,7 @@ fn init(spec: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut E
     }
 }
 
-/// Checks that an init container that ends has no fields that only sidecars may have.
+/// Checks that an init container that is no sidecar has no fields of sidecars.
 fn only_sidecars(container: &Value, path: &Path<'_>, around: &Surroundings<'_>, errors: &mut Errors) {
     for key in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
         if !container.at(&[key]).is_null() {

@@ -1,9 +1,10 @@
-//! Validation of affinity and tolerations.
+//! Validation of affinity and tolerations. `spread` checks topology spread constraints.
+
+pub(super) mod spread;
 
 use flotilla_proto::value::Value;
 
 use super::spec::Options;
-use super::spread;
 use crate::field::{Errors, Path};
 use crate::rules::{labels, names, node_selector};
 

@@ -3,7 +3,7 @@
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::create;
+use crate::kinds::core::pod::create;
 
 /// Beginning of the annotation of one container; the container's name follows.
 pub const ANNOTATION_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";

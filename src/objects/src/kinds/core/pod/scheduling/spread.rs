@@ -2,8 +2,8 @@
 
 use flotilla_proto::value::{Map, Value};
 
-use super::spec::Options;
 use crate::field::{Errors, Path};
+use crate::kinds::core::pod::spec::Options;
 use crate::rules::{labels, numbers};
 
 const NO_SELECTOR: &str = "must not be specified when labelSelector is not set";

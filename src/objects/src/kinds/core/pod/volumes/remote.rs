@@ -2,7 +2,7 @@
 
 use flotilla_proto::value::Value;
 
-use super::volumes::required;
+use super::required;
 use crate::field::{Errors, Path};
 use crate::rules::names;
 
