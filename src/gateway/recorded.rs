@@ -15,7 +15,7 @@ use super::resources::with_attributes;
 use super::stages::asked_timeout;
 use crate::answer;
 use crate::audit::Audited;
-use crate::audit::policy::{ObjectRef, Requested};
+use crate::audit::requested::{ObjectRef, Requested};
 use crate::field::quote;
 use crate::request::Caller;
 use crate::request::path::{self, PathKind};
