@@ -12,7 +12,7 @@ use super::Gateway;
 use super::exchange::{Exchange, Progress};
 use super::head::Head;
 use super::resources::with_attributes;
-use super::stages::asked_timeout;
+use super::timeouts::asked_timeout;
 use crate::answer;
 use crate::audit::Audited;
 use crate::audit::requested::{ObjectRef, Requested};
