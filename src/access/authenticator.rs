@@ -9,14 +9,14 @@ use super::bearer::{Bearer, EXTRA_SPACE};
 use super::bootstrap_tokens::BootstrapTokens;
 use super::connection::ConnectionIdentity;
 use super::front_proxy::FrontProxy;
+use super::methods::AuthenticationMethods;
 use super::openid::{Issuers, OpenId, OpenIdError};
+use super::refused::{Refused, Retry, UNKNOWN};
 use super::token_file::TokenFile;
+use super::token_owner::TokenOwner;
 use super::tokens::{KeySet, ServiceAccountTokens};
 use super::user::User;
-use super::webhook::{TokenAnswer, TokenWebhook};
-use crate::field::joined;
 use crate::limits::TOKEN_BYTES;
-use crate::status::ApiError;
 use crate::wall_clock;
 
 /// The user of a request, after authentication.
@@ -26,63 +26,6 @@ pub struct Authenticated {
     pub user: Arc<User>,
     /// A text for a `Warning` header.
     pub warning: Option<&'static str>,
-}
-
-/// The owner of a valid token.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TokenOwner {
-    /// The user.
-    pub user: Arc<User>,
-    /// The requested audiences for which the token is issued.
-    pub audiences: Vec<String>,
-    /// A text for a `Warning` header.
-    pub warning: Option<&'static str>,
-}
-
-/// The requests that are allowed without credentials.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Anonymous {
-    /// None.
-    Nowhere,
-    /// All.
-    Everywhere,
-    /// Those for these paths.
-    At(Vec<String>),
-}
-
-impl Anonymous {
-    fn is_at(&self, path: &str) -> bool {
-        match self {
-            Self::Nowhere => false,
-            Self::Everywhere => true,
-            Self::At(paths) => {
-                let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
-                paths.iter().any(|own| *own == path)
-            }
-        }
-    }
-}
-
-/// The methods of authentication besides client certificates, static tokens and tokens of service accounts.
-#[derive(Debug)]
-pub struct AuthenticationMethods {
-    /// The requests that are allowed without credentials.
-    pub anonymous: Anonymous,
-    /// Tokens with which nodes join.
-    pub bootstrap: Option<BootstrapTokens>,
-    /// Front proxies that may name the user.
-    pub proxy: Option<Arc<FrontProxy>>,
-    /// The OpenID Connect providers whose tokens are accepted.
-    pub issuers: Arc<Issuers>,
-    /// The webhook that is asked about a token if nothing else knows it.
-    pub webhook: Option<TokenWebhook>,
-}
-
-impl Default for AuthenticationMethods {
-    fn default() -> Self {
-        let anonymous = Anonymous::Everywhere;
-        Self { anonymous, bootstrap: None, proxy: None, issuers: Arc::default(), webhook: None }
-    }
 }
 
 /// Finds the user of a request.
@@ -257,9 +200,7 @@ impl Authenticator {
         let Some(webhook) = self.methods.webhook.as_ref().filter(|_| refused.is_unasked) else { return Err(refused) };
         refused.unless(webhook.ask(token, wanted).await)
     }
-}
 
-impl Authenticator {
     /// Returns the owner of a bootstrap token, which is always issued for the API. `None` if the token is not valid, or
     /// if other audiences are wanted.
     fn bootstrap_user(&self, token: &[u8], wanted: &[String], now: SystemTime) -> Option<TokenOwner> {
@@ -296,63 +237,6 @@ impl Authenticator {
 /// Returns the wanted audiences for which a token is issued.
 fn common(wanted: &[String], issued_for: &[String]) -> Vec<String> {
     wanted.iter().filter(|audience| issued_for.contains(audience)).cloned().collect()
-}
-
-/// The error for a token that nothing knows.
-const UNKNOWN: &str = "invalid bearer token";
-
-/// Why authentication failed.
-#[derive(Debug, Clone)]
-pub struct Refused {
-    why: Vec<String>,
-    /// The step that must precede another attempt. `None` if no other attempt can succeed.
-    pub retry: Option<Retry>,
-    /// Whether the webhook was not asked yet. Its answer may still accept the token.
-    pub is_unasked: bool,
-}
-
-impl Refused {
-    fn of(why: &str) -> Self {
-        Self { why: vec![why.to_owned()], retry: None, is_unasked: false }
-    }
-
-    /// Refuses a token that one method recognized as invalid and no other method knows. The reference states both
-    /// errors.
-    fn also(why: String) -> Self {
-        Self { why: vec![UNKNOWN.to_owned(), why], retry: None, is_unasked: false }
-    }
-
-    /// Returns the text that a TokenReview shows.
-    pub fn text(&self) -> String {
-        joined(self.why.clone())
-    }
-
-    /// Returns the owner if the webhook's answer names one. Otherwise adds the webhook's reason to the refusal.
-    fn unless(mut self, answer: TokenAnswer) -> Result<TokenOwner, Self> {
-        self.is_unasked = false;
-        match answer {
-            TokenAnswer::Valid(user, audiences) => return Ok(TokenOwner { user, audiences, warning: None }),
-            TokenAnswer::Invalid(None) => {}
-            TokenAnswer::Invalid(Some(why)) | TokenAnswer::Failed(why) => self.why.push(why),
-        }
-        Err(self)
-    }
-}
-
-/// The step that this replica must take before it attempts an authentication again.
-#[derive(Debug, Clone)]
-pub enum Retry {
-    /// Catch up with the others: the token depends on stored objects, which may be outdated here.
-    AfterCatchingUp,
-    /// Fetch the keys of this OpenID Connect provider, which may have new ones.
-    WithNewKeys(Arc<OpenId>),
-}
-
-impl From<Refused> for ApiError {
-    /// Returns 401 without further details.
-    fn from(_: Refused) -> Self {
-        Self::new(401, "Unauthorized", "Unauthorized")
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! make the request. It asks its authorizers in order: by default [`nodes`] and [`rbac`]; [`configured`] reads which
 //! others there are.
 
+mod anonymous;
 mod attributes;
 mod authenticator;
 mod authorizer;
@@ -16,17 +17,21 @@ mod decision;
 mod front_proxy;
 mod impersonation;
 mod inquiry;
+mod methods;
 pub mod nodes;
 mod openid;
 pub mod rbac;
+mod refused;
 pub mod review;
 mod token_file;
+mod token_owner;
 pub mod tokens;
 mod user;
 mod webhook;
 
+pub use anonymous::Anonymous;
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
-pub use authenticator::{Anonymous, Authenticated, AuthenticationMethods, Authenticator, Refused, Retry, TokenOwner};
+pub use authenticator::{Authenticated, Authenticator};
 pub use authorizer::{Authorizer, Chain, Mode, Permissions};
 pub use bootstrap_tokens::BootstrapTokens;
 pub use connection::ConnectionIdentity;
@@ -34,8 +39,11 @@ pub use decision::{Decision, Verdict};
 pub use front_proxy::{FrontProxy, TrustedProxy, identifies_user};
 pub use impersonation::Impersonation;
 pub use inquiry::Inquiry;
+pub use methods::AuthenticationMethods;
 pub use openid::{Issuers, OpenId};
+pub use refused::{Refused, Retry};
 pub use token_file::{TokenFile, TokenFileError};
+pub use token_owner::TokenOwner;
 pub use user::{Extra, User};
 pub use webhook::{AccessWebhook, AccessWebhookSettings, TokenWebhook, WebhookError};
 

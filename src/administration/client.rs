@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
-use ureq::{Agent, Body};
+use ureq::typestate::{WithBody, WithoutBody};
+use ureq::{Agent, Body, RequestBuilder};
 
 use super::kubeconfig::Kubeconfig;
 use super::messages::{CLUSTER_PATH, ClusterView};
@@ -125,11 +126,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn status(&self) -> Result<ClusterView, ClientError> {
-        let mut request = self.agent.get(format!("{}{CLUSTER_PATH}", self.server));
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let (code, body) = self.whole(request.call())?;
+        let (code, body) = self.whole(self.get(CLUSTER_PATH).call())?;
         self.decoded(code, &body)
     }
 
@@ -146,10 +143,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn download_as(&self, path: &str, accept: &str) -> Result<impl Read + use<>, ClientError> {
-        let mut request = self.agent.get(format!("{}{path}", self.server)).header("Accept", accept);
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
+        let request = self.get(path).header("Accept", accept);
         let request =
             request.config().timeout_global(None).timeout_recv_response(Some(limits::ADMINISTRATION_REQUEST_TIMEOUT));
         let answered = request.timeout_recv_body(Some(limits::BACKUP_DOWNLOAD_TIMEOUT)).build().call();
@@ -169,11 +163,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`]. An answer that has an error code or is too long is an error, too.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        let mut request = self.agent.get(format!("{}{path}", self.server));
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let (code, body) = self.up_to(request.call(), limits::OVERVIEW_BYTES)?;
+        let (code, body) = self.up_to(self.get(path).call(), limits::OVERVIEW_BYTES)?;
         if body.len() as u64 == limits::OVERVIEW_BYTES {
             return Err(ClientError::TooLong { server: self.server.clone(), path: path.to_owned() });
         }
@@ -185,11 +175,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn obtain<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        let mut request = self.agent.post(format!("{}{path}", self.server));
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let (code, body) = self.whole(request.send_empty())?;
+        let (code, body) = self.whole(self.post(path).send_empty())?;
         self.decoded(code, &body)
     }
 
@@ -203,10 +189,7 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn change(&self, path: &str, change: &impl Serialize) -> Result<Changed, ClientError> {
-        let mut request = self.agent.post(format!("{}{CLUSTER_PATH}/{path}", self.server));
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
+        let request = self.post(&format!("{CLUSTER_PATH}/{path}"));
         let text = serde_json::json!(change).to_string();
         let (code, body) = self.whole(request.content_type("application/json").send(text))?;
         match code {
@@ -220,15 +203,28 @@ impl Client {
     /// # Errors
     /// See [`ClientError`].
     pub fn create(&self, path: &str, object: &Value) -> Result<bool, ClientError> {
-        let mut request = self.agent.post(format!("{}{path}", self.server));
-        if let Some(token) = &self.token {
-            request = request.header("Authorization", format!("Bearer {token}"));
-        }
-        let (code, body) = self.whole(request.content_type("application/json").send(json::to_vec(object)))?;
+        let request = self.post(path).content_type("application/json");
+        let (code, body) = self.whole(request.send(json::to_vec(object)))?;
         match code {
             200 | 201 => Ok(true),
             409 => Ok(false),
             _ => Err(self.refusal(code, &body)),
+        }
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder<WithoutBody> {
+        self.signed(self.agent.get(format!("{}{path}", self.server)))
+    }
+
+    fn post(&self, path: &str) -> RequestBuilder<WithBody> {
+        self.signed(self.agent.post(format!("{}{path}", self.server)))
+    }
+
+    /// Adds the user's token, if the user has one.
+    fn signed<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.token {
+            Some(token) => request.header("Authorization", format!("Bearer {token}")),
+            None => request,
         }
     }
 

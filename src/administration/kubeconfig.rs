@@ -36,9 +36,8 @@ impl Kubeconfig {
 
     fn of(path: &Path) -> Result<Self, KubeconfigError> {
         let file = KubeconfigFile::read(path)?;
-        let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
-        let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
-        let user = file.named("users", "user", context.str_at(&["user"]))?;
+        let context = file.current_context()?;
+        let (cluster, user) = (context.cluster()?, context.user()?);
         let server = cluster.str_at(&["server"]);
         if !server.starts_with("https://") {
             return Err(file.lacks("server: it must be an https URL"));

@@ -103,13 +103,13 @@ impl Destination {
     }
 
     /// Begins to send to a webhook. Nothing else uses the connections of `outbound`, because the thread of this webhook
-    /// drives them. `backoff` is the first wait before events are sent again.
+    /// drives them. `first_wait` is the wait before events are sent a second time.
     ///
     /// # Errors
     /// The thread that sends cannot be started.
     pub fn webhook(
         (backend, outbound): (&Arc<Backend>, Outbound),
-        backoff: std::time::Duration,
+        first_wait: std::time::Duration,
         options: &BatchOptions,
         meter: &Meter,
         closing: &watch::Receiver<bool>,
@@ -117,7 +117,7 @@ impl Destination {
         let failed = Arc::new(Losses::new(meter, "webhook"));
         let webhook = Arc::new(AuditWebhook {
             backend: Arc::clone(backend),
-            backoff,
+            first_wait,
             failed: Arc::clone(&failed),
             closing: closing.clone(),
             outbound,

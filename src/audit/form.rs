@@ -7,7 +7,8 @@ use flotilla_proto::json;
 use flotilla_proto::time::Timestamp;
 
 use super::Audited;
-use super::policy::{Level, Stage};
+use super::level::Level;
+use super::stage::Stage;
 use crate::access::User;
 use crate::field::quote;
 

@@ -3,10 +3,15 @@
 mod batch;
 mod destination;
 pub mod event;
+mod fields;
 mod form;
+mod level;
 pub mod log;
 mod losses;
 pub mod policy;
+pub mod requested;
+mod rule;
+mod stage;
 mod webhook;
 
 use std::io;
@@ -18,8 +23,9 @@ use tokio::sync::watch;
 
 use self::destination::{Destination, Taken};
 use self::form::EventDraft;
+use self::level::Level;
 use self::log::{LogFile, Rotation};
-use self::policy::{Level, Policy, PolicyError};
+use self::policy::{Policy, PolicyError};
 use crate::config::AuditOptions;
 use crate::limits;
 use crate::outbound::Outbound;
@@ -146,8 +152,8 @@ impl Prepared {
             destinations.push(Destination::log(log, format, &batches, meter, &told)?);
         }
         if let Some(webhook) = &webhook {
-            let (backoff, batches) = (options.audit_webhook_initial_backoff.0, options.webhook_batches());
-            destinations.push(Destination::webhook((webhook, outbound.apart()), backoff, &batches, meter, &told)?);
+            let (first_wait, batches) = (options.audit_webhook_initial_backoff.0, options.webhook_batches());
+            destinations.push(Destination::webhook((webhook, outbound.apart()), first_wait, &batches, meter, &told)?);
         }
         Ok(Arc::new(Audit { policy, counts: Counts::new(meter), destinations, closing }))
     }

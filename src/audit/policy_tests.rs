@@ -1,6 +1,8 @@
 use flotilla_proto::value;
 
 use super::*;
+use crate::audit::requested::ObjectRef;
+use crate::audit::stage::Stage;
 
 fn policy(rules: Value) -> Policy {
     Policy::of(&value!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})).unwrap()

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rand::Rng as _;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -14,12 +13,7 @@ use super::losses::Losses;
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::tasks;
-use crate::webhooks::{Backend, CallError};
-
-/// The ratio of each wait to the one before.
-const FACTOR: f64 = 1.5;
-/// The largest random part by which a wait is longer.
-const JITTER: f64 = 0.2;
+use crate::webhooks::{Backend, Backoff, CallError};
 
 /// The webhook.
 #[derive(Debug)]
@@ -27,7 +21,7 @@ pub struct AuditWebhook {
     /// The address and credentials of the webhook.
     pub backend: Arc<Backend>,
     /// The first wait before a list is sent again.
-    pub backoff: Duration,
+    pub first_wait: Duration,
     /// Events that could not be sent.
     pub failed: Arc<Losses>,
     /// Becomes true when the server stops.
@@ -65,7 +59,7 @@ impl AuditWebhook {
     /// Sends events as one list. Returns false if they are lost.
     async fn send(&self, lines: &[Bytes]) -> bool {
         let list = form::list(lines);
-        let mut wait = self.backoff;
+        let mut backoff = Backoff::new(self.first_wait);
         let mut attempts = 1..limits::AUDIT_WEBHOOK_ATTEMPTS;
         loop {
             let Err(error) = self.backend.tell(&self.outbound, list.clone(), limits::AUDIT_WEBHOOK_TIMEOUT).await
@@ -77,9 +71,7 @@ impl AuditWebhook {
                 return false;
             }
             tracing::debug!(error = error.message, "events of auditing will be sent again");
-            let jittered = wait.mul_f64(1.0 + JITTER * rand::rng().random::<f64>());
-            self.pause(jittered).await;
-            wait = wait.mul_f64(FACTOR);
+            self.pause(backoff.wait()).await;
         }
     }
 

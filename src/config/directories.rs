@@ -1,5 +1,6 @@
 //! Directories of a server, and files in them.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use super::Config;
@@ -24,11 +25,25 @@ impl Config {
     }
 }
 
-/// Returns the path of the administrator's kubeconfig for a server whose data directory comes from the environment or
-/// is the default.
+/// Returns the path of the kubeconfig for commands that name none: that of the administrator in the data directory of
+/// the environment; or else the file that kubectl reads according to `KUBECONFIG`; or else that of the administrator in
+/// the default data directory.
 pub fn usual_kubeconfig() -> PathBuf {
-    let given = std::env::var_os("FLOTILLA_DATA_DIR").map(PathBuf::from);
-    given.unwrap_or_else(default_data_dir).join(ADMIN_KUBECONFIG)
+    let data_dir = std::env::var_os("FLOTILLA_DATA_DIR").map(PathBuf::from);
+    kubeconfig_of(data_dir, std::env::var_os("KUBECONFIG").as_deref())
+}
+
+/// Returns the usual kubeconfig for these values of `FLOTILLA_DATA_DIR` and `KUBECONFIG`.
+fn kubeconfig_of(data_dir: Option<PathBuf>, list: Option<&OsStr>) -> PathBuf {
+    let listed = list.filter(|_| data_dir.is_none()).and_then(one_of);
+    listed.unwrap_or_else(|| data_dir.unwrap_or_else(default_data_dir).join(ADMIN_KUBECONFIG))
+}
+
+/// Returns the first file of a list that exists, or else the first. Unlike kubectl, which merges the files, commands
+/// read one of them. `None` if the list names no file.
+fn one_of(list: &OsStr) -> Option<PathBuf> {
+    let files = || std::env::split_paths(list).filter(|file| !file.as_os_str().is_empty());
+    files().find(|file| file.exists()).or_else(|| files().next())
 }
 
 /// Returns `$XDG_DATA_HOME/flotilla`, or `~/.local/share/flotilla` (XDG Base Directory Specification), or a directory
@@ -39,4 +54,33 @@ pub fn default_data_dir() -> PathBuf {
         .or_else(|| absolute("HOME").map(|home| home.join(".local/share")))
         .unwrap_or_default()
         .join("flotilla")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn the_environment_names_the_kubeconfig_of_commands() {
+        let of = |data_dir: Option<&str>, list: Option<&str>| {
+            kubeconfig_of(data_dir.map(PathBuf::from), list.map(OsStr::new)).display().to_string()
+        };
+        let usual = default_data_dir().join(ADMIN_KUBECONFIG).display().to_string();
+        assert_eq!((of(None, None), of(None, Some("")), of(None, Some(":"))), (usual.clone(), usual.clone(), usual));
+        assert_eq!(of(None, Some("/none/config")), "/none/config");
+        assert_eq!(of(Some("/d"), Some("/none/config")), "/d/admin.kubeconfig", "the directory is Flotilla's own");
+    }
+
+    #[test]
+    fn of_several_kubeconfigs_the_first_that_exists_counts() {
+        let dir = Scratch::new();
+        let (none, other, some) = (dir.join("none"), dir.join("other"), dir.join("some"));
+        std::fs::write(&some, "").unwrap();
+        let of = |files: &[&PathBuf]| one_of(&std::env::join_paths(files).unwrap());
+        assert_eq!(of(&[&none, &some]), Some(some.clone()));
+        assert_eq!(of(&[&some, &none]), Some(some));
+        assert_eq!(of(&[&none, &other]), Some(none));
+        assert_eq!(of(&[&PathBuf::new(), &other]), Some(other));
+    }
 }

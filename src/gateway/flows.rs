@@ -6,11 +6,11 @@ use std::time::Instant;
 use actix_web::http::header::{HeaderMap, HeaderName};
 
 use super::Gateway;
+use super::attributes::with_attributes;
 use super::exchange::Progress;
 use super::head::Head;
 use super::routing::Routed;
 use super::seats::Lane;
-use super::stages::with_attributes;
 use crate::fairness::{Entered, Flow, Reason, Waiting};
 use crate::limits;
 use crate::request::Caller;

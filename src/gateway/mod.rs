@@ -1,6 +1,7 @@
 //! HTTP: from a request to what it asks for, and from a result to an answer.
 
 mod actor;
+mod attributes;
 mod audit;
 mod backup;
 mod beginning;
@@ -10,12 +11,14 @@ mod console;
 mod counted;
 mod definitions;
 mod deprecation;
+mod dispatch;
 mod documents;
 mod exchange;
 mod flows;
 mod handler;
 mod head;
 mod identification;
+mod internal_error;
 mod large_requests;
 pub mod lists;
 mod members;
@@ -28,10 +31,13 @@ mod recorded;
 mod remote;
 mod resources;
 mod routing;
+mod seating;
 pub mod seats;
 mod server;
+mod stage_refusal;
 mod stages;
 mod subresources;
+mod timeouts;
 mod uploads;
 mod watches;
 mod writes;

@@ -5,11 +5,10 @@ use flotilla_cluster::Terms;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-use super::body;
 use super::lists;
 use super::resources::Request;
 use super::uploads::Body;
-use super::writes::patch_format;
+use super::writes::{IncomingPatch, note};
 use crate::access::{Attributes, Inquiry, ResourceAttributes};
 use crate::admission::Operation;
 use crate::answer::{self, respond};
@@ -52,17 +51,11 @@ impl Request<'_> {
     }
 
     async fn act(self, action: Action, body: Body) -> ApiResult<HttpResponse> {
-        let representation = self.head.representation(Offer::Untabled)?;
-        let media = body::media(self.head.content_type)?;
-        let bytes = body.read()?;
-        let options = WriteOptions::read(&self.head.query, "CreateOptions", self.caller.identity.user_agent(), false)?;
         let part = self.served.part(self.subresource).unwrap_or(&self.served);
-        let decoded = body::decode(&bytes, media, part, options.validation)?;
-        self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
+        let (representation, options, object) = self.object((part, Offer::Untabled), body, "CreateOptions")?;
+        let decoded = object()?;
+        note(self.caller, part, &decoded);
         let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
-        if let Some(record) = &mut self.caller.record {
-            record.take_object(part, &decoded.value);
-        }
         let mut document = decoded.value;
         // In the document of a subresource, the metadata states which object is meant.
         if self.subresource.is_empty() {
@@ -146,26 +139,16 @@ impl Request<'_> {
         let parent = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let paths = Paths::of(&self.served);
         let of = ScaleOf { parent, part, paths: &paths };
-        let agent = self.caller.identity.user_agent().to_owned();
         let (representation, entity) = match verb {
             Verb::Update => {
-                let representation = head.representation_of(&self.served, Offer::Objects)?;
-                let bytes = body.read()?;
-                let options = WriteOptions::read(&head.query, "UpdateOptions", &agent, false)?;
-                let media = body::media(head.content_type)?;
-                let decoded = body::decode(&bytes, media, part, options.validation)?;
-                self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
-                if let Some(record) = &mut self.caller.record {
-                    record.take_object(part, &decoded.value);
-                }
+                let (representation, options, object) = self.object((part, Offer::Objects), body, "UpdateOptions")?;
+                let decoded = object()?;
+                note(self.caller, part, &decoded);
                 (representation, registry.replace_scale(of, decoded, &options, self.caller).await?)
             }
             Verb::Patch => {
-                let format = patch_format(head, &self.served)?;
-                let representation = head.representation_of(&self.served, Offer::Objects)?;
-                let bytes = body.read()?;
-                self.caller.record.iter_mut().for_each(|record| record.take_patch(&bytes));
-                let options = WriteOptions::read(&head.query, "PatchOptions", &agent, format.is_none())?;
+                let patch = IncomingPatch::read((head, self.caller), (&self.served, Offer::Objects), body)?;
+                let IncomingPatch { representation, format, bytes, options } = patch;
                 let entity = match format {
                     Some(format) => {
                         registry.patch_scale(of, PatchBody { format, bytes: &bytes }, &options, self.caller).await?

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::HttpResponse;
+use bytes::Bytes;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
@@ -24,34 +25,32 @@ impl<'r> Request<'r> {
         self.respond_entity(if written.created { 201 } else { 200 }, &written.entity, representation).await
     }
 
-    /// Reads a create or replacement: the representation of the answer, the options of the given kind, and a function
-    /// that returns the decoded object.
-    async fn object(
+    /// Reads a create or replacement of a part of the object: the representation of the answer, the options of this
+    /// kind, and a function that returns the decoded object.
+    pub(super) fn object(
         &self,
+        (part, offer): (&Arc<Served>, Offer),
         body: Body,
-        options: &str,
+        kind: &str,
     ) -> ApiResult<(Representation, WriteOptions, impl Fn() -> ApiResult<Incoming> + use<'r>)> {
-        let representation = self.head.representation_of(&self.served, self.offer())?;
-        let read_options = || WriteOptions::read(&self.head.query, options, self.caller.identity.user_agent(), false);
-        // In the reference, a create checks the media type first, an update the options.
-        let early = if options == "UpdateOptions" { Some(read_options()?) } else { None };
-        let media = body::media(self.head.content_type)?;
+        let representation = self.head.representation_of(&self.served, offer)?;
+        let read_options = || WriteOptions::read(&self.head.query, kind, self.caller.identity.user_agent(), false);
+        // In the reference, a create checks the media type first, an update last.
+        let early = if kind == "UpdateOptions" { None } else { Some(body::media(self.head.content_type)?) };
         let bytes = body.read()?;
-        let options = early.map_or_else(read_options, Ok)?;
-        let (served, validation) = (Arc::clone(&self.served), options.validation);
-        Ok((representation, options, move || body::decode(&bytes, media, &served, validation)))
+        let options = read_options()?;
+        let media = early.map_or_else(|| body::media(self.head.content_type), Ok)?;
+        let (part, validation) = (Arc::clone(part), options.validation);
+        Ok((representation, options, move || body::decode(&bytes, media, &part, validation)))
     }
 
     pub(super) async fn create(self, body: Body) -> ApiResult<HttpResponse> {
-        let (representation, options, object) = self.object(body, "CreateOptions").await?;
+        let (representation, options, object) = self.object((&self.served, self.offer()), body, "CreateOptions")?;
         let warnings_before = self.caller.notices.warnings.len();
         let decode = |caller: &mut Caller| {
             let decoded = object()?;
             caller.notices.warnings.truncate(warnings_before);
-            caller.notices.warnings.extend(decoded.warnings.iter().cloned());
-            if let Some(record) = &mut caller.record {
-                record.take_object(&self.served, &decoded.value);
-            }
+            note(caller, &self.served, &decoded);
             body::check_stated(&self.served, &decoded.value)?;
             Ok::<_, ApiError>(decoded)
         };
@@ -70,13 +69,10 @@ impl<'r> Request<'r> {
     }
 
     pub(super) async fn update(self, body: Body) -> ApiResult<HttpResponse> {
-        let (representation, options, object) = self.object(body, "UpdateOptions").await?;
+        let (representation, options, object) = self.object((&self.served, self.offer()), body, "UpdateOptions")?;
         let decoded = object()?;
         // A refusal also has the decoder's warnings, for example the error 404 of an object that does not exist.
-        self.caller.notices.warnings.extend(decoded.warnings.iter().cloned());
-        if let Some(record) = &mut self.caller.record {
-            record.take_object(&self.served, &decoded.value);
-        }
+        note(self.caller, &self.served, &decoded);
         body::check_stated(&self.served, &decoded.value)?;
         let registry = &self.gateway.registry;
         let written = registry.replace(
@@ -90,12 +86,9 @@ impl<'r> Request<'r> {
     }
 
     pub(super) async fn patch(self, body: Body) -> ApiResult<HttpResponse> {
-        let format = patch_format(self.head, &self.served)?;
-        let representation = self.head.representation_of(&self.served, self.offer())?;
-        let bytes = body.read()?;
-        self.caller.record.iter_mut().for_each(|record| record.take_patch(&bytes));
-        let apply = format.is_none();
-        let options = WriteOptions::read(&self.head.query, "PatchOptions", self.caller.identity.user_agent(), apply)?;
+        let offer = self.offer();
+        let patch = IncomingPatch::read((self.head, self.caller), (&self.served, offer), body)?;
+        let IncomingPatch { representation, format, bytes, options } = patch;
         let registry = &self.gateway.registry;
         let target = Target::object(&self.served, self.namespace, self.name).with_subresource(self.subresource);
         let written = match format {
@@ -138,9 +131,48 @@ impl<'r> Request<'r> {
     }
 }
 
+/// Notes a decoded object: its warnings for the answer, and the object itself for the audit events.
+pub(super) fn note(caller: &mut Caller, part: &Served, decoded: &Incoming) {
+    caller.notices.warnings.extend(decoded.warnings.iter().cloned());
+    if let Some(record) = &mut caller.record {
+        record.take_object(part, &decoded.value);
+    }
+}
+
+/// A patch that was read.
+pub(super) struct IncomingPatch {
+    /// The representation of the answer.
+    pub(super) representation: Representation,
+    /// The format. `None` for apply.
+    pub(super) format: Option<Format>,
+    /// The body.
+    pub(super) bytes: Bytes,
+    pub(super) options: WriteOptions,
+}
+
+impl IncomingPatch {
+    /// Reads a patch of an object, or of a part of it, and notes it for the audit events.
+    ///
+    /// # Errors
+    /// The format, the form of the answer, the body or an option is refused.
+    pub(super) fn read(
+        (head, caller): (&Head<'_>, &mut Caller),
+        (served, offer): (&Served, Offer),
+        body: Body,
+    ) -> ApiResult<Self> {
+        let format = patch_format(head, served)?;
+        let representation = head.representation_of(served, offer)?;
+        let bytes = body.read()?;
+        caller.record.iter_mut().for_each(|record| record.take_patch(&bytes));
+        let agent = caller.identity.user_agent();
+        let options = WriteOptions::read(&head.query, "PatchOptions", agent, format.is_none())?;
+        Ok(Self { representation, format, bytes, options })
+    }
+}
+
 /// Returns the format of a PATCH body. `None` for apply. Custom resources have no strategic merge patch, since their
 /// types do not say how lists merge.
-pub(super) fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option<Format>> {
+fn patch_format(head: &Head<'_>, served: &Served) -> ApiResult<Option<Format>> {
     let is_custom = served.custom.is_some();
     Ok(match head.content_type.split(';').next().unwrap_or("").trim() {
         "application/json-patch+json" => Some(Format::Json),

@@ -33,7 +33,8 @@ pub struct Doctor {
     /// Data directory to check [default: the usual one, if it exists].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Kubeconfig with the address of a member and the user [default: that of the data directory]
+    /// Kubeconfig with the address of a member and the user [default: that of `--data-dir`, or else
+    /// as `flotilla status` has it]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Ask no server: check only files.

@@ -40,8 +40,14 @@ pub enum KubeconfigError {
 #[derive(Debug)]
 pub struct KubeconfigFile<'a> {
     path: &'a Path,
-    /// The document.
-    pub root: Value,
+    root: Value,
+}
+
+/// The current context of a kubeconfig: it names a cluster and a user.
+#[derive(Debug)]
+pub struct CurrentContext<'a> {
+    file: &'a KubeconfigFile<'a>,
+    value: &'a Value,
 }
 
 impl<'a> KubeconfigFile<'a> {
@@ -67,13 +73,28 @@ impl<'a> KubeconfigFile<'a> {
         KubeconfigError::Lacks { path: self.path.to_owned(), what: what.to_owned() }
     }
 
-    /// Returns the value of a name in a list of named values.
+    /// Returns whether the file names a current context.
+    pub fn names_context(&self) -> bool {
+        !self.root.str_at(&["current-context"]).is_empty()
+    }
+
+    /// Returns the current context.
     ///
     /// # Errors
-    /// If no value in the list has the name.
-    pub fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
-        let mut entries = self.root.list_at(&[list]).iter();
-        let found = entries.find(|entry| entry.str_at(&["name"]) == name).and_then(|entry| entry.get(kind));
+    /// If no context has its name.
+    pub fn current_context(&self) -> Result<CurrentContext<'_>, KubeconfigError> {
+        let value = self.named("contexts", "context", self.root.str_at(&["current-context"]))?;
+        Ok(CurrentContext { file: self, value })
+    }
+
+    /// Returns the user entries: each has a name and a user.
+    pub fn users(&self) -> &[Value] {
+        self.root.list_at(&["users"])
+    }
+
+    /// Returns the value of a name in a list of named values.
+    fn named(&self, list: &str, kind: &str, name: &str) -> Result<&Value, KubeconfigError> {
+        let found = entry(self.root.list_at(&[list]), name).and_then(|entry| entry.get(kind));
         found.ok_or_else(|| self.lacks(&format!("{kind} {name:?}")))
     }
 
@@ -107,4 +128,44 @@ impl<'a> KubeconfigFile<'a> {
         let Some(path) = self.file(of, name) else { return Ok(None) };
         read_credential(&path).map(|text| Some(text.into_bytes())).map_err(KubeconfigError::Read)
     }
+}
+
+impl<'a> CurrentContext<'a> {
+    /// Returns the cluster.
+    ///
+    /// # Errors
+    /// If no cluster has its name.
+    pub fn cluster(&self) -> Result<&'a Value, KubeconfigError> {
+        self.file.named("clusters", "cluster", self.value.str_at(&["cluster"]))
+    }
+
+    /// Returns the name of the user; empty if the context names none.
+    pub fn user_name(&self) -> &'a str {
+        self.value.str_at(&["user"])
+    }
+
+    /// Returns the entry of the user. `None` if the context names no user.
+    ///
+    /// # Errors
+    /// If no user has its name.
+    pub fn user_entry(&self) -> Result<Option<&'a Value>, KubeconfigError> {
+        let name = self.user_name();
+        match entry(self.file.users(), name) {
+            None if !name.is_empty() => Err(self.file.lacks(&format!("user {name:?}"))),
+            found => Ok(found),
+        }
+    }
+
+    /// Returns the user.
+    ///
+    /// # Errors
+    /// If no user has its name.
+    pub fn user(&self) -> Result<&'a Value, KubeconfigError> {
+        self.file.named("users", "user", self.user_name())
+    }
+}
+
+/// Returns the entry with a name.
+fn entry<'v>(entries: &'v [Value], name: &str) -> Option<&'v Value> {
+    entries.iter().find(|entry| entry.str_at(&["name"]) == name)
 }

@@ -31,7 +31,7 @@ pub use authority::Authority;
 pub use client::{ClientRoots, Untrusted};
 pub use files::{publish_new, read_credential, replace};
 pub use kubeconfig::kubeconfig;
-pub use kubeconfig_file::{KubeconfigError, KubeconfigFile};
+pub use kubeconfig_file::{CurrentContext, KubeconfigError, KubeconfigFile};
 pub use leaf::{Leaf, LeafSpec, Usage};
 pub use named::NamedCertificates;
 pub use peer::PeerPki;

@@ -101,7 +101,8 @@ pub static MUTATING_POLICY_DURATION: Family = Family {
     bounds: POLICY_BOUNDS,
 };
 
-const ACCESS_BOUNDS: &[u64] = &[
+/// From a millisecond on, each twice the one before.
+const DOUBLING_BOUNDS: &[u64] = &[
     MS,
     2 * MS,
     4 * MS,
@@ -124,7 +125,7 @@ pub static AUTHENTICATION_DURATION: Family = Family {
     name: "authentication_duration_seconds",
     help: "Time that it takes to find the user of a request, in seconds.",
     unit: Unit::Seconds,
-    bounds: ACCESS_BOUNDS,
+    bounds: DOUBLING_BOUNDS,
 };
 
 /// How long authorization takes.
@@ -132,7 +133,7 @@ pub static AUTHORIZATION_DURATION: Family = Family {
     name: "authorization_duration_seconds",
     help: "Time that it takes to decide whether the user is allowed, in seconds.",
     unit: Unit::Seconds,
-    bounds: ACCESS_BOUNDS,
+    bounds: DOUBLING_BOUNDS,
 };
 
 /// How long calls of authorization webhooks take.
@@ -204,24 +205,6 @@ pub static WEBHOOK_DURATION: Family = Family {
     bounds: &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS, 10 * S, 25 * S],
 };
 
-const CONVERSION_BOUNDS: &[u64] = &[
-    MS,
-    2 * MS,
-    4 * MS,
-    8 * MS,
-    16 * MS,
-    32 * MS,
-    64 * MS,
-    128 * MS,
-    256 * MS,
-    512 * MS,
-    1_024 * MS,
-    2_048 * MS,
-    4_096 * MS,
-    8_192 * MS,
-    16_384 * MS,
-];
-
 /// How long conversion webhooks take.
 pub static CONVERSION_DURATION: Family = Family {
     name: "apiserver_conversion_webhook_duration_seconds",
@@ -251,7 +234,7 @@ pub static DEFINITION_CONVERSION_DURATION: Family = Family {
     name: "apiserver_crd_conversion_webhook_duration_seconds",
     help: "Time that a webhook takes to convert objects of a definition, in seconds.",
     unit: Unit::Seconds,
-    bounds: CONVERSION_BOUNDS,
+    bounds: DOUBLING_BOUNDS,
 };
 
 /// Counts validations of admission policies.

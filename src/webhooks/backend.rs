@@ -29,16 +29,12 @@ impl Backend {
     /// supported.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let file = KubeconfigFile::read(path)?;
-        let context = file.named("contexts", "context", file.root.str_at(&["current-context"]))?;
-        let cluster = file.named("clusters", "cluster", context.str_at(&["cluster"]))?;
-        let hook = hook(&file, cluster)?;
-        let name = context.str_at(&["user"]);
-        let user = match file.root.list_at(&["users"]).iter().find(|entry| entry.str_at(&["name"]) == name) {
+        let context = file.current_context()?;
+        let hook = hook(&file, context.cluster()?)?;
+        let user = match context.user_entry()? {
             // As in the reference, credentials are not sent without TLS.
-            Some(_) if hook.is_plain() => User::default(),
-            Some(entry) => User::of(&file, entry)?,
-            None if name.is_empty() => User::default(),
-            None => return Err(file.lacks(&format!("user {name:?}"))),
+            Some(entry) if !hook.is_plain() => User::of(&file, entry)?,
+            _ => User::default(),
         };
         Ok(Self { hook, user })
     }
@@ -73,7 +69,7 @@ impl Backend {
 fn hook(file: &KubeconfigFile<'_>, cluster: &Value) -> Result<Hook, KubeconfigError> {
     let text = cluster.str_at(&["server"]);
     let url = Url::parse(text).ok().filter(|url| matches!(&*url.scheme, "https" | "http") && !url.host.is_empty());
-    let url = url.ok_or_else(|| file.lacks("server: it must be an https URL"))?;
+    let url = url.ok_or_else(|| file.lacks("server: it must be an http or https URL"))?;
     if !cluster.at(&["proxy-url"]).is_null() {
         return Err(file.lacks("cluster: proxy-url is not supported here"));
     }
@@ -132,7 +128,7 @@ mod tests {
     #[test]
     fn unusable_kubeconfigs_name_the_mistake() {
         for (cluster, user, part) in [
-            ("server: h", "", "server: it must be an https URL"),
+            ("server: h", "", "server: it must be an http or https URL"),
             ("server: 'https://h', proxy-url: x", "", "proxy-url is not supported"),
             ("server: 'https://h', certificate-authority: none", "", "cannot be read"),
             (

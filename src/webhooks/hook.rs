@@ -8,12 +8,13 @@ use bytes::Bytes;
 use flotilla_golang::url::{Url, path_escape};
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
-use flotilla_proto::yaml;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{Request, Response};
 use tokio::time::Instant;
 
-use super::{User, typed};
+use super::User;
+use super::call_error::{CallError, refused};
+use super::review::{document, is_success};
 use crate::field::quote;
 use crate::limits;
 use crate::outbound::{self, Answer, Network, Outbound, Peer, Secure, Trust};
@@ -57,24 +58,6 @@ enum HookDestination {
     },
     /// The configuration names no address; the text says why.
     Nowhere(String),
-}
-
-/// The reason why a webhook did not answer with a review.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CallError {
-    /// The message.
-    pub message: String,
-    /// The code of the webhook's answer; 503 if it did not answer.
-    pub code: u16,
-    /// Whether its certificate has no subject alternative names.
-    pub is_of_nameless: bool,
-}
-
-impl CallError {
-    /// Returns the error that the webhook did not answer.
-    pub fn unreachable(message: String) -> Self {
-        Self { message, code: 503, is_of_nameless: false }
-    }
 }
 
 impl Hook {
@@ -308,115 +291,6 @@ fn media(answer: &Response<Answer>) -> String {
     answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
 }
 
-fn is_success(code: u16) -> bool {
-    (200..=206).contains(&code)
-}
-
-/// Reads the review from an answer. Kind and version may be missing; the caller checks them.
-fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> Result<Value, CallError> {
-    if !is_success(code) {
-        return Err(refused(code, media, body));
-    }
-    let failed = |why: String| CallError::unreachable(why);
-    if body.is_empty() {
-        return Err(failed(format!("0-length response with status code: {code} and content type: {media}")));
-    }
-    let parse_error =
-        |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
-    // The reference ignores the media type here: a body that does not begin with `{` is YAML.
-    let document = match body.trim_ascii_start().starts_with(b"{") {
-        true => json::parse(body).map_err(|error| parse_error(&error))?,
-        false => yaml::parse(body).map_err(|error| failed(error.to_string()))?.value,
-    };
-    if document.is_null() {
-        return Ok(Value::object());
-    }
-    if document.as_object().is_none() {
-        let kind = typed::kind(&document);
-        return Err(parse_error(&format_args!("json: cannot unmarshal {kind} into Go value of type {TYPE_META}")));
-    }
-    check_kind(&document, asked).map_err(failed)?;
-    Ok(document)
-}
-
-/// Go's name for the type with which the reference finds the kind of a document.
-const TYPE_META: &str =
-    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-
-/// The versions of the kinds of reviews that have several versions.
-const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
-/// Checks that a document has the kind and version of the review that was sent. Missing ones are accepted.
-fn check_kind(document: &Value, asked: &Value) -> Result<(), String> {
-    let or = |field: &str| match document.str_at(&[field]) {
-        "" => asked.str_at(&[field]).to_owned(),
-        stated => stated.to_owned(),
-    };
-    let (version, kind) = (or("apiVersion"), or("kind"));
-    let (own_version, own_kind) = (asked.str_at(&["apiVersion"]), asked.str_at(&["kind"]));
-    if (&*version, &*kind) == (own_version, own_kind) {
-        return Ok(());
-    }
-    let last = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
-    let group = own_version.split('/').next().unwrap_or_default();
-    let registered = |version: &str| VERSIONS.iter().any(|known| version == format!("{group}/{known}"));
-    let is_other_review = kind == own_kind && registered(own_version) && registered(&version);
-    Err(match is_other_review || (&*version, &*kind) == ("v1", "Status") {
-        true => {
-            format!("converting ({}.{kind}) to ({}.{own_kind}): unknown conversion", last(&version), last(own_version))
-        }
-        false => {
-            let (kind, version) = (quote(&kind), quote(&version));
-            format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
-        }
-    })
-}
-
-/// Returns the error that an answer of kind Status describes.
-fn stated(status: &Value, code: u16) -> CallError {
-    let message = status.str_at(&["message"]);
-    let message =
-        if message.is_empty() { "an error on the server has prevented the request from succeeding" } else { message };
-    let stated = status.int_at(&["code"]).and_then(|code| u16::try_from(code).ok());
-    CallError { message: message.into(), code: stated.filter(|code| *code > 0).unwrap_or(code), is_of_nameless: false }
-}
-
-/// Returns the error for an answer that is not a review, in the words of Kubernetes' clients.
-fn refused(code: u16, media: &str, body: &Bytes) -> CallError {
-    if let Ok(status) = json::parse(body)
-        && status.str_at(&["kind"]) == "Status"
-        && status.str_at(&["status"]) != "Success"
-    {
-        return stated(&status, code);
-    }
-    let beginning = String::from_utf8_lossy(&body[..body.len().min(limits::WEBHOOK_TEXT_BYTES)]);
-    let text = if is_text(media) { beginning.trim() } else { "unknown" };
-    let message = match code {
-        400 => "the server rejected our request for an unknown reason".into(),
-        401 => "the server has asked for the client to provide credentials".into(),
-        403 | 415 => text.to_owned(),
-        404 => "the server could not find the requested resource".into(),
-        405 => "the server does not allow this method on the requested resource".into(),
-        406 => "the server was unable to respond with a content type that the client supports".into(),
-        409 => "the server reported a conflict".into(),
-        422 => "the server rejected our request due to an error in our request".into(),
-        429 => "the server has received too many requests and has asked us to try again later".into(),
-        503 => "the server is currently unable to handle the request".into(),
-        504 => {
-            "the server was unable to return a response in the time allotted, but may still be processing the request"
-                .into()
-        }
-        500.. => format!("an error on the server ({}) has prevented the request from succeeding", quote(text)),
-        _ => format!("the server responded with the status code {code} but did not return more information"),
-    };
-    CallError { message, code, is_of_nameless: false }
-}
-
-/// Returns whether an answer of this media type is text. An answer without a media type counts as text.
-fn is_text(media: &str) -> bool {
-    media.is_empty() || media.trim_start().to_ascii_lowercase().starts_with("text/")
-}
-
 #[cfg(test)]
 mod tests {
     use flotilla_proto::value;
@@ -439,34 +313,5 @@ mod tests {
         let target = |url: &str| Hook::of(&value!({"url": url})).target().unwrap();
         assert_eq!((target("https://a.example"), target("https://a:1/x")), ("a.example:443".into(), "a:1".into()));
         assert_eq!((target("https://[::1]:443"), target("https://[::1]/")), ("[::1]:443".into(), "[[::1]]:443".into()));
-    }
-
-    #[test]
-    fn answers_that_are_no_reviews_are_errors() {
-        let asked = value!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
-        let error_of = |code: u16, body: &'static str| {
-            document(code, "text/plain", &Bytes::from_static(body.as_bytes()), &asked).unwrap_err()
-        };
-        let of_500 = error_of(500, "oh no\n");
-        assert_eq!(of_500.message, "an error on the server (\"oh no\") has prevented the request from succeeding");
-        assert_eq!(of_500.code, 500);
-        let redirect = "the server responded with the status code 302 but did not return more information";
-        assert_eq!(error_of(302, "").message, redirect);
-        assert!(error_of(200, "<html>").message.contains("json: cannot unmarshal string into Go value of type struct"));
-        assert_eq!(refused(500, "application/json", &Bytes::from_static(b"{}")).message.matches("unknown").count(), 1);
-        let written = document(200, "", &Bytes::from_static(b"kind: AdmissionReview"), &asked).unwrap();
-        assert_eq!(written.str_at(&["kind"]), "AdmissionReview");
-        assert_eq!(error_of(200, "").message, "0-length response with status code: 200 and content type: text/plain");
-        let list = "json: cannot unmarshal array into Go value of type struct { APIVersion string ";
-        assert!(error_of(200, "[]").message.contains(list));
-        let other = r#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#;
-        let converting = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
-        assert_eq!(error_of(200, other).message, converting);
-        let unknown =
-            "no kind \"X\" is registered for version \"admission.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"";
-        assert_eq!(error_of(200, r#"{"kind": "X"}"#).message, unknown);
-        let nothing = document(200, "", &Bytes::from_static(b"null"), &asked).unwrap();
-        assert_eq!(nothing, Value::object());
-        assert_eq!(error_of(403, r#"{"kind": "Status", "message": "no", "code": 418}"#).code, 418);
     }
 }

@@ -4,16 +4,10 @@
 use std::time::{Duration, Instant};
 
 use flotilla_proto::value::Value;
-use rand::Rng;
 
-use super::{Backend, CallError};
+use super::{Backend, Backoff, CallError};
 use crate::limits;
 use crate::outbound::Outbound;
-
-/// The ratio of each wait to the one before.
-const FACTOR: f64 = 1.5;
-/// The largest part of a wait that is added at random.
-const JITTER: f64 = 0.2;
 
 /// How often and for how long the server asks a webhook.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +35,7 @@ impl Backend {
         how: Persistence,
         mut tell: impl FnMut(Result<&Value, &CallError>, Duration),
     ) -> Result<Value, CallError> {
-        let mut wait = how.first_wait;
+        let mut backoff = Backoff::new(how.first_wait);
         let mut attempts = 1..limits::WEBHOOK_ATTEMPTS;
         loop {
             let began = Instant::now();
@@ -57,12 +51,11 @@ impl Backend {
             if !is_passing(&failed) || attempts.next().is_none() {
                 return Err(failed);
             }
-            let jittered = wait.mul_f64(1.0 + JITTER * rand::rng().random::<f64>());
-            if how.ends.is_some_and(|ends| Instant::now() + jittered >= ends) {
+            let wait = backoff.wait();
+            if how.ends.is_some_and(|ends| Instant::now() + wait >= ends) {
                 return Err(failed);
             }
-            tokio::time::sleep(jittered).await;
-            wait = wait.mul_f64(FACTOR);
+            tokio::time::sleep(wait).await;
         }
     }
 }

@@ -63,12 +63,11 @@ impl Users {
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let file = KubeconfigFile::read(path)?;
         let mut by_name = HashMap::new();
-        for entry in file.root.list_at(&["users"]) {
+        for entry in file.users() {
             by_name.insert(entry.str_at(&["name"]).to_owned(), User::of(&file, entry)?);
         }
-        let context = file.root.str_at(&["current-context"]);
-        let context = if context.is_empty() { None } else { file.named("contexts", "context", context).ok() };
-        let current = context.map(|context| context.str_at(&["user"]).to_owned());
+        let context = file.names_context().then(|| file.current_context().ok()).flatten();
+        let current = context.map(|context| context.user_name().to_owned());
         Ok(Self { by_name, current })
     }
 

@@ -255,6 +255,10 @@ fn bodies_that_are_too_large() {
     refused(&client.request("POST", CONFIG_MAPS, JSON, &body), 413, "RequestEntityTooLarge");
     body.truncate(BODY_BYTES_MAX);
     client.request("POST", CONFIG_MAPS, JSON, &body).expect(201);
+    // An update reads the body before the options and the media type.
+    body.push(b' ');
+    let path = format!("{}?fieldValidation=none", config_map_path("large"));
+    refused(&client.request("PUT", &path, "text/plain", &body), 413, "RequestEntityTooLarge");
 
     let operations = |count: usize| json!(vec![json!({"op": "test", "path": "/data/value", "value": "1"}); count]);
     let path = config_map_path("one");

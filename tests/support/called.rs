@@ -127,6 +127,7 @@ impl Prepared {
         }
         let mut command = Command::new(link);
         command.args(flags.iter().map(|flag| self.filled(flag))).env_remove("FLOTILLA_DATA_DIR");
+        command.env_remove("KUBECONFIG");
         command
     }
 

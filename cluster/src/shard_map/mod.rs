@@ -52,12 +52,13 @@ pub(crate) fn group_name(group_number: GroupNumber) -> Arc<str> {
     if group_number == 0 { DEFAULT_GROUP.into() } else { format!("g{group_number}").into() }
 }
 
-/// Returns the number of the group with a name; `None` when no group can have that name.
+/// Returns the number of the group with a name. `None` if no group can have that name: every group has one name only.
 pub(crate) fn number_of_group(name: &str) -> Option<GroupNumber> {
     match name.strip_prefix('g') {
         _ if name == DEFAULT_GROUP => Some(0),
-        Some(number) => number.parse().ok().filter(|group_number| *group_number > 0),
-        None => None,
+        // A number has other spellings, such as 01 and +1, which name no group.
+        Some(number) if number.starts_with(|first| matches!(first, '1'..='9')) => number.parse().ok(),
+        _ => None,
     }
 }
 
@@ -317,6 +318,15 @@ mod tests {
     }
 
     #[test]
+    fn a_group_has_one_name() {
+        let named = |group_number| number_of_group(&group_name(group_number)) == Some(group_number);
+        assert!((0..=255).all(named));
+        for name in ["", "g", "g0", "g01", "g001", "g+1", "g-1", "g 1", "g256", "1", "Default"] {
+            assert_eq!(number_of_group(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn shards_take_turns_in_data_groups_and_keys_spread_evenly() {
         let map = founding(3, &[("pods", 8), ("leases", 1)]).unwrap();
         let group_numbers = |table: &str| map.divisions(&TableId::new(table)).pop().unwrap().group_numbers;
@@ -327,10 +337,6 @@ mod tests {
         assert_eq!(
             map.group_numbers().map(group_name).map(|name| name.to_string()).collect::<Vec<_>>(),
             ["default", "g1", "g2", "g3"]
-        );
-        assert!(
-            (0..=255).all(|group_number| number_of_group(&group_name(group_number)) == Some(group_number))
-                && number_of_group("g0").is_none()
         );
         for shards in [2, 3, 8] {
             let mut counts = vec![0; shards];

@@ -8,7 +8,7 @@ use flotilla_proto::value::Value;
 use super::document::{self, DocumentForm};
 use super::jwt;
 use super::reload::FollowedFile;
-use crate::access::authenticator::Anonymous;
+use crate::access::Anonymous;
 use crate::access::openid::{IssuerSettings, Issuers, OpenId, SettingsError};
 use crate::config::Config;
 use crate::field::{ErrorKind, Errors, Path, quote};

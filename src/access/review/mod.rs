@@ -10,10 +10,12 @@ use flotilla_proto::value::{Map, Value};
 use flotilla_proto::{json, value};
 
 use super::attributes::{Attributes, ResourceAttributes};
-use super::authenticator::{Authenticator, Refused, TokenOwner};
+use super::authenticator::Authenticator;
 use super::authorizer::{Authorizer, Permissions};
 use super::decision::Verdict;
 use super::inquiry::Inquiry;
+use super::refused::Refused;
+use super::token_owner::TokenOwner;
 use super::user::{Extra, User};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::status::{ApiError, ApiResult};

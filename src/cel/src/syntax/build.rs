@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::ast::{Ast, Call, Entry, Expr, ExprId, ExprKind, Item, Select, TextPositions};
-use super::grammar::{Label, Role, Rule};
 use super::lexer::Tokens;
 use super::literal;
 use super::machine::Halt;
 use super::macros::{Expanded, Macros};
+use super::rule::{Label, Role, Rule};
 use super::tree::{Child, NodeId, Tree};
 use crate::source::{Issues, TextPosition};
 use crate::syntax::Dialect;

@@ -1,6 +1,6 @@
 //! The values of literals.
 
-use super::grammar::Label;
+use super::rule::Label;
 use crate::value::Value;
 
 /// Returns the value of a literal. `None` if the label is not that of a literal, or its text is missing. The inner

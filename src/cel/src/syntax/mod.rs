@@ -10,6 +10,7 @@ mod machine;
 mod macros;
 mod predict;
 mod recover;
+mod rule;
 mod token;
 mod tree;
 

@@ -1,7 +1,8 @@
 //! How the parser chooses between alternatives: the equivalent of ANTLR's prediction for this grammar.
 
-use super::grammar::{Alternative, Operator, PRIMARY_FIRST, Prediction, RulePart, first};
+use super::grammar::{PRIMARY_FIRST, first};
 use super::machine::{Machine, SyntaxFault};
+use super::rule::{Alternative, Operator, Prediction, RulePart};
 use super::token::TokenKind;
 
 impl Machine<'_, '_> {

@@ -1,7 +1,8 @@
 //! Recovery from syntax errors: the parser reports an error once, skips tokens that do not fit, and continues.
 
-use super::grammar::{RulePart, first};
+use super::grammar::first;
 use super::machine::{Frame, Halt, Machine, Phase, SyntaxFault};
+use super::rule::RulePart;
 use super::token::{Kinds, TokenKind};
 use super::tree::Child;
 use crate::limits::SYNTAX_ERRORS_MAX;

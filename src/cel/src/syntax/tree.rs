@@ -1,7 +1,7 @@
 //! The tree that the parser builds: nodes are alternatives of the grammar, and parts are missing where the text is
 //! wrong.
 
-use super::grammar::{Label, Role, Rule};
+use super::rule::{Label, Role, Rule};
 
 /// The index of a node in its tree.
 pub type NodeId = u32;

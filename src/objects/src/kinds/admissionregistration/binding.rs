@@ -12,28 +12,29 @@ const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 
 /// Rules of ValidatingAdmissionPolicyBindings.
 pub static VALIDATING: Strategy = Strategy {
-    repeats_metadata: false,
-    known_finalizers: false,
-    default: default_binding,
     validate: |object, errors| validate_binding(object, true, errors),
     validate_update: |object, _, errors| {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_binding(object, true, errors);
     },
-    printer: Some(Printer::of(admission::policy_binding)),
-    ..COMMON
+    ..BINDING
 };
 
 /// Rules of MutatingAdmissionPolicyBindings.
 pub static MUTATING: Strategy = Strategy {
-    repeats_metadata: false,
-    known_finalizers: false,
-    default: default_binding,
     validate: |object, errors| validate_binding(object, false, errors),
     validate_update: |object, _, errors| {
         metadata::validate_again_generic(NameRule::Subdomain, false, object, errors);
         validate_binding(object, false, errors);
     },
+    ..BINDING
+};
+
+/// Rules of both kinds of bindings.
+const BINDING: Strategy = Strategy {
+    repeats_metadata: false,
+    known_finalizers: false,
+    default: default_binding,
     printer: Some(Printer::of(admission::policy_binding)),
     ..COMMON
 };

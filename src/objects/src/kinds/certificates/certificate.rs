@@ -1,24 +1,21 @@
 //! CertificateSigningRequests: the requested certificate, its approval, and the issued certificate.
 
-use std::collections::HashSet;
-use std::hash::Hash;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flotilla_proto::time::Timestamp;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
+use super::conditions::{self, repeated};
+use super::signer_name::validate_signer;
 use super::signers;
-use crate::field::{Errors, Path, quote, shown};
+use crate::field::{Errors, Path, quote};
 use crate::printing::{Printer, access};
 use crate::rules::names::MASTERS;
-use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata, names};
+use crate::rules::{Generation, NameRule, Strategy, Subresource, key_pair, metadata};
 
-const CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 const USAGES: [&str; 23] = [
     "any",
@@ -45,7 +42,6 @@ const USAGES: [&str; 23] = [
     "signing",
     "timestamping",
 ];
-const SIGNER_BYTES_MAX: usize = 571;
 
 /// Rules of CertificateSigningRequests.
 pub static STRATEGY: Strategy = Strategy {
@@ -59,11 +55,11 @@ pub static STRATEGY: Strategy = Strategy {
             object.set_at(&[part], old.at(&[part]).clone());
         }
     },
-    prepare_status,
+    prepare_status: conditions::prepare_status,
     validate: |object, errors| validate(object, None, errors),
     validate_update: |object, old, errors| validate_change(object, old, WritablePart::Object, errors),
     validate_status: |object, old, errors| validate_change(object, old, WritablePart::Status, errors),
-    subresources: &[("approval", Subresource { prepare: prepare_approval, validate: validate_approval })],
+    subresources: &[("approval", Subresource { prepare: conditions::prepare_approval, validate: validate_approval })],
     selectable: &[("spec.signerName", |object| object.str_at(&["spec", "signerName"]).to_owned())],
     resets: &[
         ("", &[&["spec"], &["status"]]),
@@ -126,65 +122,9 @@ fn set_requester(object: &mut Value, user: &Value) {
     }
 }
 
-/// Restores the approval conditions, which a write of `/status` must not change.
-fn prepare_status(object: &mut Value, old: &Value, now: Timestamp) {
-    object.set_at(&["spec"], old.at(&["spec"]).clone());
-    for kind in ["Approved", "Denied"] {
-        let is = |condition: &&Value| condition.str_at(&["type"]) == kind;
-        let before: Vec<Value> = conditions(old).iter().filter(is).cloned().collect();
-        if conditions(object).iter().filter(is).count() != before.len() {
-            continue;
-        }
-        let list = conditions_mut(object).into_iter().flatten();
-        for (place, before) in list.filter(|condition| condition.str_at(&["type"]) == kind).zip(before) {
-            *place = before;
-        }
-    }
-    stamp_conditions(object, old, now);
-}
-
-/// Prepares a write of `/approval`: only the conditions may change.
-pub fn prepare_approval(object: &mut Value, old: &Value, now: Timestamp) {
-    stamp_conditions(object, old, now);
-    let list = object.at(&["status", "conditions"]).clone();
-    object.set_at(&["spec"], old.at(&["spec"]).clone());
-    object.set_at(&["status"], old.at(&["status"]).clone());
-    match list {
-        Value::Array(list) if !list.is_empty() => object.set_at(&["status", "conditions"], list),
-        _ => drop(object.remove_at(&["status", "conditions"])),
-    }
-}
-
 /// Checks a write of `/approval`.
 pub fn validate_approval(object: &Value, old: &Value, errors: &mut Errors) {
     validate_change(object, old, WritablePart::Approval, errors);
-}
-
-fn conditions(object: &Value) -> &[Value] {
-    object.list_at(&["status", "conditions"])
-}
-
-fn conditions_mut(object: &mut Value) -> Option<&mut Vec<Value>> {
-    object.get_mut("status")?.get_mut("conditions")?.as_array_mut()
-}
-
-/// Sets the missing times of conditions to `now`, except the transition time of a condition whose status is the same as
-/// before: that one is kept.
-fn stamp_conditions(object: &mut Value, old: &Value, now: Timestamp) {
-    let now = now.to_string();
-    for condition in conditions_mut(object).into_iter().flatten() {
-        if condition.at(&["lastUpdateTime"]).is_null() {
-            condition.set_at(&["lastUpdateTime"], now.as_str());
-        }
-        if condition.at(&["lastTransitionTime"]).is_null() {
-            let same = |before: &&Value| {
-                ["type", "status"].iter().all(|field| before.at(&[field]) == condition.at(&[field]))
-                    && !before.at(&["lastTransitionTime"]).is_null()
-            };
-            let before = conditions(old).iter().find(same).map(|before| before.at(&["lastTransitionTime"]).clone());
-            condition.set_at(&["lastTransitionTime"], before.unwrap_or_else(|| now.as_str().into()));
-        }
-    }
 }
 
 fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
@@ -221,7 +161,7 @@ fn validate(object: &Value, old: Option<&Value>, errors: &mut Errors) {
         let why = "may not specify a duration less than 600 seconds (10 minutes)";
         errors.invalid(&path.child("expirationSeconds"), &seconds.into(), why);
     }
-    validate_conditions(object, old, errors);
+    conditions::validate(object, old, errors);
     let certificate = object.at(&["status", "certificate"]);
     let decoded = |certificate: &Value| STANDARD.decode(certificate.as_str().unwrap_or("")).unwrap_or_default();
     let tolerated = old.is_some_and(|old| {
@@ -268,102 +208,10 @@ fn validate_certificate(pem: &[u8]) -> Result<(), String> {
     if blocks.is_empty() { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
 }
 
-/// Checks the name of a signer: a path below a domain.
-pub fn validate_signer(name: &str, path: &Path<'_>, errors: &mut Errors) {
-    if name.is_empty() {
-        errors.required(path, "");
-        return;
-    }
-    let Some((domain, tail)) = name.split_once('/').filter(|(_, tail)| !tail.contains('/')) else {
-        let why = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        errors.invalid_str(path, name, why);
-        return;
-    };
-    if domain.len() > names::SUBDOMAIN_BYTES_MAX {
-        errors.too_long(path, names::SUBDOMAIN_BYTES_MAX);
-    }
-    // Stops at the first wrong label: the messages about further ones would be the same.
-    let check = |part: &str, form: names::Form, errors: &mut Errors| {
-        if let Some(label) = part.split('.').find(|label| !form(label).is_empty()) {
-            for message in form(label) {
-                errors.invalid_str(path, part, format!("validating label {}: {message}", quote(label)));
-            }
-        }
-    };
-    check(domain, names::dns1123_label, errors);
-    if !domain.contains('.') {
-        errors.invalid_str(path, domain, "should be a domain with at least two segments separated by dots");
-    }
-    check(tail, names::dns1123_subdomain, errors);
-    if name.len() > SIGNER_BYTES_MAX {
-        errors.too_long(path, SIGNER_BYTES_MAX);
-    }
-}
-
-fn validate_conditions(object: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let path = Path::root("status.conditions");
-    let before = old.map_or(&[][..], conditions);
-    let before: Vec<&str> = before.iter().map(kind).collect();
-    let lax_empty = before.contains(&"");
-    let lax_both = ["Approved", "Denied"].iter().all(|both| before.contains(both));
-    let lax_twice = repeated(before).next().is_some();
-    let mut earlier = HashSet::new();
-    for (index, condition) in conditions(object).iter().enumerate() {
-        let place = path.index(index);
-        let name = kind(condition);
-        if name.is_empty() && !lax_empty {
-            errors.required(&place.child("type"), "");
-        }
-        let allowed: &[&str] = if CONDITIONS.contains(&name) { &["True"] } else { &["False", "True", "Unknown"] };
-        names::check_choice(&place.child("status"), condition.str_at(&["status"]), allowed, errors);
-        let opposite = match name {
-            "Approved" => "Denied",
-            "Denied" => "Approved",
-            _ => "",
-        };
-        if !lax_both && !opposite.is_empty() && earlier.contains(opposite) {
-            errors.invalid_str(&path, name, "Approved and Denied conditions are mutually exclusive");
-        }
-        if !earlier.insert(name) && !lax_twice {
-            errors.duplicate(&place.child("type"), &name.into());
-        }
-    }
-}
-
-fn kind(condition: &Value) -> &str {
-    condition.str_at(&["type"])
-}
-
-/// Returns the indexes of the items that are equal to an earlier one.
-fn repeated<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> impl Iterator<Item = usize> {
-    let mut earlier = HashSet::new();
-    items.into_iter().enumerate().filter_map(move |(index, item)| (!earlier.insert(item)).then_some(index))
-}
-
 fn validate_change(object: &Value, old: &Value, part: WritablePart, errors: &mut Errors) {
     metadata::validate_again(STRATEGY.name, false, object, errors);
     validate(object, Some(old), errors);
-    let path = Path::root("status.conditions");
-    let of = |object: &Value, kind: &str| -> Vec<Value> {
-        conditions(object).iter().filter(|condition| condition.str_at(&["type"]) == kind).cloned().collect()
-    };
-    for kind in CONDITIONS {
-        if of(object, kind).len() < of(old, kind).len() {
-            errors.forbidden(&path, format!("updates may not remove a condition of type {}", quote(kind)));
-        }
-    }
-    if part != WritablePart::Approval {
-        for kind in ["Approved", "Denied"] {
-            let (after, before) = (of(object, kind), of(old, kind));
-            if after.len() > before.len() {
-                errors.forbidden(&path, format!("updates may not add a condition of type {}", quote(kind)));
-            } else if after.len() == before.len() && after != before {
-                let (before, after) = (shown(&before.into()), shown(&after.into()));
-                let why = format!("updates may not modify a condition of type {}\n- {before}\n+ {after}", quote(kind));
-                errors.forbidden(&path, why);
-            }
-        }
-    }
+    conditions::validate_change(object, old, part == WritablePart::Approval, errors);
     let before = old.str_at(&["status", "certificate"]);
     if object.str_at(&["status", "certificate"]) != before {
         let path = Path::root("status.certificate");
@@ -377,6 +225,8 @@ fn validate_change(object: &Value, old: &Value, part: WritablePart, errors: &mut
 
 #[cfg(test)]
 mod tests {
+    use flotilla_proto::time::Timestamp;
+
     use super::*;
 
     fn request() -> Value {
@@ -407,10 +257,10 @@ mod tests {
         let mut errors = Errors::default();
         validate_change(&new, &old, WritablePart::Status, &mut errors);
         assert_eq!(errors.0.len(), 1);
-        prepare_approval(&mut new, &old, Timestamp { seconds: 0, nanos: 0 });
+        conditions::prepare_approval(&mut new, &old, Timestamp { seconds: 0, nanos: 0 });
         let mut errors = Errors::default();
         validate_approval(&new, &old, &mut errors);
         assert!(errors.is_empty(), "{errors:?}");
-        assert_eq!(conditions(&new)[0].str_at(&["lastUpdateTime"]), "1970-01-01T00:00:00Z");
+        assert_eq!(new.list_at(&["status", "conditions"])[0].str_at(&["lastUpdateTime"]), "1970-01-01T00:00:00Z");
     }
 }

@@ -1,6 +1,8 @@
 //! The kinds of the group `certificates.k8s.io`.
 
 pub mod certificate;
+mod conditions;
+mod signer_name;
 pub mod signers;
 
 use crate::rules::Strategy;
