@@ -1,8 +1,8 @@
 //! Controllers that belong to the API itself: namespaces, garbage collection, service accounts, root certificates,
 //! aggregated roles, flow schemas, certificate requests, the signatures by which joining nodes recognize the cluster,
 //! type checks of policies, definitions of custom resources and their selectable fields, leaked cluster IPs, protection
-//! of objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the lease
-//! of each server, and the objects that every cluster has.
+//! of objects in use, unused tokens, ranges of service addresses, usage of quotas, expiry, pods of lost nodes, the
+//! lease of each server, and the objects that every cluster has.
 //!
 //! Each controller follows the change logs of the tables that concern it ([`crate::follow`]) and puts the keys of
 //! objects that may need work into a queue that holds every key once ([`queue`]). Workers compare the present state

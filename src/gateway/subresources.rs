@@ -22,7 +22,7 @@ use crate::registry::{Entity, Listing, PatchBody, now};
 use crate::representation;
 use crate::request::path::ResourcePath;
 use crate::request::verb::Verb;
-use crate::request::{Form, Offer, Representation, WriteOptions};
+use crate::request::{Form, Offer, Representation};
 use crate::status::{ApiError, ApiResult};
 use crate::streams;
 use crate::tables::{Target, place, wipe};
