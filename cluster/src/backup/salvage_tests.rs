@@ -22,7 +22,7 @@ async fn salvage_refuses_a_copy_at_an_unsuitable_path() {
     assert!(std::fs::read_dir(&copy).unwrap().next().is_none(), "what was there stays as it was");
 }
 
-/// Salvages a directory. Returns what is logged, and the store.
+/// Salvages a directory. Returns the lines of the log, and the store.
 async fn salvage_report(directory: &Path, copy: &Path) -> (String, Store) {
     let report = Arc::<Mutex<Vec<u8>>>::default();
     let writer = report.clone();

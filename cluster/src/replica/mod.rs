@@ -27,6 +27,8 @@ mod reaching_tests;
 #[cfg(test)]
 mod replica_tests;
 pub(crate) mod running;
+#[cfg(test)]
+mod salvage_tests;
 pub(crate) mod sharding;
 #[cfg(test)]
 mod snapshot_tests;

@@ -98,14 +98,14 @@ pub(super) async fn create(store: &Store, key: &str) -> Revision {
     }
 }
 
-/// Returns what a consistent read shows.
+/// Returns the objects of a consistent read.
 pub(super) async fn read(store: &Store, key: &str) -> Option<Revision> {
     let table = store.table(&pods());
     store.barrier(&table).await.unwrap();
     table.get(key).map(|object| object.revision())
 }
 
-/// How long tests wait for what must happen: so long that only a test that hangs takes longer, even on a busy machine.
+/// How long tests wait for an event that must happen: only a test that hangs takes longer, even on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Waits until a condition holds.

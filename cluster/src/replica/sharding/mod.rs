@@ -6,4 +6,6 @@
 pub(crate) mod dividing;
 #[cfg(test)]
 mod dividing_tests;
+#[cfg(test)]
+mod division_traffic;
 pub(crate) mod mapping;
