@@ -33,8 +33,7 @@ pub struct Doctor {
     /// Data directory to check [default: the usual one, if it exists].
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Kubeconfig with the address of a member and the user [default: that of `--data-dir`, or else
-    /// as `flotilla status` has it]
+    /// Kubeconfig with the address of a member and the user [default: that of --data-dir, or else the usual one]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Ask no server: check only files.
