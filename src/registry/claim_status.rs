@@ -8,6 +8,7 @@ use flotilla_proto::value::Value;
 use super::{Registry, Target};
 use crate::access::{Attributes, Authorizer, ResourceAttributes, User, forbidden};
 use crate::field::{Errors, Path};
+use crate::kinds::resource::admin_access;
 use crate::request::Caller;
 use crate::rules::names;
 use crate::status::ApiResult;
@@ -18,24 +19,20 @@ const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
 /// Returns the field by which a claim or template that is created asks for access as an administrator, or by which the
 /// new status of a claim grants it. Returns `None` if there is no such field, or the status granted it before.
-pub(super) fn admin_access(target: Target<'_>, new: &Value, old: Option<&Value>) -> Option<String> {
+fn admin_access_field(target: Target<'_>, new: &Value, old: Option<&Value>) -> Option<String> {
     if target.served.group() != GROUP {
         return None;
     }
-    let asks = |of: &Value| of.at(&["adminAccess"]).as_bool() == Some(true);
     if let Some(old) = old.filter(|_| target.subresource == "status") {
-        let granted =
-            |claim: &Value| claim.list_at(&["status", "allocation", "devices", "results"]).iter().position(asks);
-        let at = granted(new).filter(|_| granted(old).is_none())?;
+        let at = admin_access::granted(new, old)?;
         return Some(format!("status.allocation.devices.results[{at}].adminAccess"));
     }
-    let spec: &[&str] = match &*target.served.resource.name {
-        "resourceclaims" => &["spec", "devices", "requests"],
-        "resourceclaimtemplates" => &["spec", "spec", "devices", "requests"],
+    let devices: &[&str] = match &*target.served.resource.name {
+        "resourceclaims" => &["spec", "devices"],
+        "resourceclaimtemplates" => &["spec", "spec", "devices"],
         _ => return None,
     };
-    let requests = new.list_at(spec).iter().filter(|_| old.is_none());
-    let at = requests.map(|request| request.at(&["exactly"])).position(asks)?;
+    let at = admin_access::asked(new.at(devices)).filter(|_| old.is_none())?;
     Some(format!("spec.devices.requests[{at}].adminAccess"))
 }
 
@@ -52,7 +49,7 @@ impl Registry {
         old: Option<&Value>,
         errors: &mut Errors,
     ) -> ApiResult<()> {
-        let Some(field) = admin_access(target, new, old) else { return Ok(()) };
+        let Some(field) = admin_access_field(target, new, old) else { return Ok(()) };
         let namespace = self.tables.look_up("", "namespaces", "", target.namespace)?.unwrap_or(Value::Null);
         if namespace.str_at(&["metadata", "labels", ADMIN_LABEL]) != "true" {
             let why =

@@ -10,8 +10,8 @@ use flotilla_proto::value::Value;
 use super::allocation::Allocation;
 use super::ownership::Recorded;
 use super::{
-    Entity, Incoming, Registry, Target, WriteOptions, Written, allocation, convert, encode, generate, now, owners,
-    place, stored_tree, stored_value, wipe,
+    Entity, Incoming, Registry, Target, WriteOptions, Written, convert, encode, generate, now, owners, place,
+    stored_tree, stored_value, wipe,
 };
 use crate::access::{Attributes, Inquiry, ResourceAttributes};
 use crate::admission::Operation;
@@ -32,7 +32,7 @@ impl Registry {
             self.admission.is_decided_outside(target, Operation::Create)
                 || self.admission.plugins_ask_outside(target, Operation::Create)
         };
-        let proves = || !allocation::is_service(target) && !asks();
+        let proves = || !target.served.strategy.allocates && !asks();
         self.tables.store.tenure(&self.tables.table(target.served)).filter(|_| proves())
     }
 

@@ -2,6 +2,7 @@ use flotilla_cluster::{Options, Store};
 use flotilla_proto::value;
 
 use super::*;
+use crate::access::rbac;
 use crate::config::PortRange;
 use crate::scratch::Scratch;
 use crate::tables::Tables;
@@ -55,5 +56,25 @@ async fn an_update_of_a_pod_depends_on_other_objects_when_it_changes_what_they_r
     assert!(registry.admission.change_needs_tables(target(""), &other, &old), "the standard of the namespace counts");
     assert!(registry.admission.change_needs_tables(target("ephemeralcontainers"), &other, &old));
     assert!(!registry.admission.change_needs_tables(target("status"), &other, &old));
+    store.shutdown().await;
+}
+
+#[actix_web::test]
+async fn a_status_that_grants_access_as_an_administrator_depends_on_the_namespace() {
+    let dir = Scratch::new();
+    let store = Store::open(Options::new(dir.join("store"))).await.unwrap();
+    let registry = Registry::new(Tables::new(store.clone()), PortRange::NODE_PORTS);
+    let claims = registry.tables.resources.of_resource("resource.k8s.io", "resourceclaims").unwrap();
+    let target = Target::object(&claims, "a", "b");
+    let result = |is_admin: bool| value!({"adminAccess": is_admin});
+    let claim = |result: Value| value!({"status": {"allocation": {"devices": {"results": [result]}}}});
+    let (granting, plain) = (claim(result(true)), claim(result(false)));
+    let depends = |subresource, object: &Value, old: &Value| {
+        registry.is_decided_by_tables(target.with_subresource(subresource), object, old)
+    };
+    assert!(depends("status", &granting, &plain));
+    assert!(!depends("status", &granting, &granting), "it had this access before");
+    assert!(!depends("status", &plain, &granting));
+    assert!(!depends("", &granting, &plain), "the object itself leaves the status as it is");
     store.shutdown().await;
 }

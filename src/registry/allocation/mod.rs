@@ -61,7 +61,7 @@ impl Registry {
         object: &mut Value,
         options: &WriteOptions,
     ) -> ApiResult<Allocation> {
-        if !is_service(target) {
+        if !target.served.strategy.allocates {
             return Ok(Allocation::default());
         }
         let name = object.str_at(&["metadata", "name"]).to_owned();
@@ -80,7 +80,7 @@ impl Registry {
         old: &Value,
         options: &WriteOptions,
     ) -> ApiResult<Allocation> {
-        if !is_service(target) || !target.subresource.is_empty() {
+        if !target.served.strategy.allocates || !target.subresource.is_empty() {
             return Ok(Allocation::default());
         }
         let owner = Owner { namespace: target.namespace, name: target.name };
@@ -165,7 +165,7 @@ impl Registry {
 
     /// Frees the addresses of a deleted object.
     pub(super) async fn after_delete(&self, target: Target<'_>, object: &Object) {
-        if !is_service(target) {
+        if !target.served.strategy.allocates {
             return;
         }
         match stored_value(object) {
@@ -186,8 +186,4 @@ impl Allocation {
     pub(super) fn begin_writing(&self) -> ApiResult<()> {
         self.ports_claimed.as_ref().map_or(Ok(()), Claimed::begin_writing)
     }
-}
-
-pub(super) fn is_service(target: Target<'_>) -> bool {
-    target.served.group().is_empty() && target.served.resource.name == "services"
 }

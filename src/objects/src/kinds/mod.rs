@@ -23,7 +23,7 @@ mod node;
 mod policy;
 mod rbac;
 mod replicas;
-mod resource;
+pub mod resource;
 pub mod scheduling;
 mod storage;
 mod templates;

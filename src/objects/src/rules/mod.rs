@@ -20,4 +20,4 @@ pub mod shown;
 mod strategy;
 
 pub use conversion::Conversion;
-pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Selectable, Strategy, Subresource};
+pub use strategy::{Dependents, Generation, GraceSeconds, NameRule, Selectable, Strategy, Subresource, UpdateBasis};

@@ -50,6 +50,19 @@ pub enum Dependents {
     Unsupported,
 }
 
+/// The basis of the decisions that the server makes about updates and deletions of a kind, besides those of admission.
+/// The store proves decisions by the object alone: it makes a write only if the object is unchanged.
+#[derive(Debug, Clone, Copy)]
+pub enum UpdateBasis {
+    /// The object before and after the write.
+    Object,
+    /// Other objects for updates for which the function returns true (its arguments are the subresource, the new and
+    /// the stored object), and the object for everything else.
+    TablesFor(fn(subresource: &str, object: &Value, old: &Value) -> bool),
+    /// Other objects.
+    Tables,
+}
+
 /// Computes the grace period of a deletion in seconds from the object and the period that the client asks for.
 pub type GraceSeconds = fn(object: &Value, asked: Option<i64>) -> i64;
 
@@ -76,6 +89,10 @@ pub struct Strategy {
     pub create_on_update: bool,
     /// Whether PUT without a resourceVersion is allowed.
     pub unconditional_update: bool,
+    /// The basis of decisions about updates and deletions.
+    pub update_basis: UpdateBasis,
+    /// Whether objects have addresses and ports that the server takes for them, and that other tables hold.
+    pub allocates: bool,
     /// Whether the answer to a deletion is the object instead of a `Status`.
     pub returns_deleted: bool,
     /// The kind's default for dependents.
@@ -207,6 +224,8 @@ impl Strategy {
         status: false,
         create_on_update: false,
         unconditional_update: true,
+        update_basis: UpdateBasis::Object,
+        allocates: false,
         returns_deleted: false,
         dependents: Dependents::Delete,
         grace_seconds: None,

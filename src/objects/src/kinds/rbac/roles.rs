@@ -5,7 +5,7 @@ use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
 use crate::printing::{PLAIN, Printer, access};
-use crate::rules::{Dependents, Generation, NameRule, Strategy, labels, metadata, names};
+use crate::rules::{Dependents, Generation, NameRule, Strategy, UpdateBasis, labels, metadata, names};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -13,6 +13,8 @@ const COMMON: Strategy = Strategy {
     name: NameRule::PathSegment,
     generation: Generation::ClientOwned,
     create_on_update: true,
+    // Whether a user may grant permissions depends on all roles and bindings. Deletions take the same path.
+    update_basis: UpdateBasis::Tables,
     dependents: Dependents::Delete,
     ..Strategy::DEFAULT
 };

@@ -1,5 +1,6 @@
 //! The kinds of the group `resource.k8s.io`.
 
+pub mod admin_access;
 mod device;
 mod device_class;
 mod resource_claim;

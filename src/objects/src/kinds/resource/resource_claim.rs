@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::device;
+use super::{admin_access, device};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::fieldmanager::reset;
 use crate::kinds::core::volume_source;
 use crate::printing::{Printer, config, devices};
 use crate::rules::{
-    Generation, NameRule, Strategy, addresses, conditions, defaulting, labels, metadata, names, node_selector,
+    Generation, NameRule, Strategy, UpdateBasis, addresses, conditions, defaulting, labels, metadata, names,
+    node_selector,
 };
 use crate::rules::{semantic, shown};
 
@@ -43,6 +44,10 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     status: true,
+    // The namespace must allow access as an administrator.
+    update_basis: UpdateBasis::TablesFor(|subresource, claim, old| {
+        subresource == "status" && admin_access::granted(claim, old).is_some()
+    }),
     returns_deleted: true,
     default: |object| default(object.get_mut("spec").and_then(Value::as_object_mut)),
     prepare_create: |object, _| object.set_at(&["status"], Value::object()),

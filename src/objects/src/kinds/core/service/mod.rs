@@ -15,7 +15,7 @@ use self::traffic::drop_unused_policy;
 use super::endpoints::PROTOCOLS;
 use crate::field::{Errors, Path};
 use crate::printing::{Printer, services};
-use crate::rules::{Generation, NameRule, Strategy, addresses, labels, names};
+use crate::rules::{Generation, NameRule, Strategy, UpdateBasis, addresses, labels, names};
 
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
@@ -29,6 +29,8 @@ pub static STRATEGY: Strategy = Strategy {
     returns_deleted: true,
     status: true,
     create_on_update: true,
+    update_basis: UpdateBasis::Tables,
+    allocates: true,
     default,
     prepare_create: |object, _| {
         object.set_at(&["status"], value!({"loadBalancer": {}}));
