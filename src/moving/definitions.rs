@@ -1,6 +1,6 @@
 //! Reads definitions of custom resources in `apiextensions.k8s.io/v1beta1`. kube-apiserver stores them in this version,
-//! even in 1.36. In it, a definition states the members that all versions of a resource share once, outside of the
-//! versions. Source: k8s.io/apiextensions-apiserver 0.36, the conversions of `v1` and the defaults of `v1beta1`.
+//! even in 1.36. In it, a definition states once, outside of its versions, the members that all versions of a resource
+//! share. Source: k8s.io/apiextensions-apiserver 0.36, the conversions of `v1` and the defaults of `v1beta1`.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};

@@ -144,7 +144,7 @@ fn either_copy_of_the_header_suffices() {
         let error = content(&disk, path).unwrap_err().to_string();
         assert!(error.contains(text), "{error}");
     }
-    // The server does not encrypt files with further damage once more.
+    // A file with further damage is not encrypted once more.
     simulated.alter(path, |bytes| bytes[..2 * PAGE].fill(0xff));
     let damaged = simulated.bytes(path);
     disk.renew(path).unwrap();

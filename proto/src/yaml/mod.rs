@@ -1,6 +1,7 @@
 //! YAML bodies and answers, by the rules of YAML 1.1 that Kubernetes follows.
 //!
-//! A body is reduced to the means of JSON: keys become strings, maps are sorted, and only the first document counts.
+//! A body becomes a tree that JSON can express: keys become strings, maps are sorted, and only the first document
+//! counts.
 
 mod events;
 mod parse;

@@ -90,7 +90,7 @@ async fn a_preference_is_stored_although_the_member_cannot_lead_yet() {
     b.drain("b").await.unwrap();
     let deferred = a.prefer(Some("g1"), "b").await.unwrap_err();
     assert!(matches!(deferred, MembersError::Deferred { .. }), "{deferred}");
-    assert!(deferred.to_string().ends_with("not yet, because b: the member is drained"), "{deferred}");
+    assert!(deferred.to_string().ends_with("cannot lead yet: b: the member is drained"), "{deferred}");
     some_rounds().await;
     assert_ne!(leader(&a, "g1"), "b");
     a.undrain("b").await.unwrap();

@@ -17,7 +17,7 @@ pub enum Error {
     InvalidCharacter {
         /// The character.
         character: char,
-        /// The place of the character in the text, in Go's words.
+        /// The part of the text in which the parser met it, in Go's words.
         context: &'static str,
         /// Byte offset of the character.
         offset: usize,
