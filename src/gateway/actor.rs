@@ -70,7 +70,8 @@ impl Handler<Route> for GatewayActor {
     }
 }
 
-/// Asks for a page of a list, whose objects the caller then reads. The caller has waited for the revision of the list.
+/// Asks for a page of a list. The caller has waited for the revision of the list, and reads the objects of the page
+/// itself.
 pub(super) struct Collect {
     /// The resource.
     pub(super) served: Arc<Served>,

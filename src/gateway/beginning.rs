@@ -151,7 +151,7 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
             return Ok(Seeded::Before);
         }
         if leads_now {
-            // First free the addresses that an interrupted attempt allocated to a service without creating it. Later
+            // First free the addresses that an interrupted attempt allocated without creating their services. Later
             // this would be wrong: a request may have claimed an address for a service that it is about to create.
             registry.repair_addresses().await.map_err(StartError::Addresses)?;
             bootstrap::seed(registry, input).await?;
@@ -162,8 +162,8 @@ async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<Seeded, Sta
     }
 }
 
-/// Waits until the authorizer knows the roles and bindings that have just been created: a server that is ready refuses
-/// nobody whom they allow.
+/// Waits until the authorizer knows the roles and bindings that were just created: a ready server must not refuse a
+/// user whom they allow.
 async fn know_roles(registry: &Registry) {
     let _ = registry.know_grants().await; // the server does not start without the tables of roles
 }
@@ -196,7 +196,7 @@ fn bootstrap_input(boot: &Boot) -> BootstrapInput {
     }
 }
 
-/// Returns the proxies that aggregated servers should trust: those that this server trusts, or itself.
+/// Returns the proxies that aggregated servers should trust: those that this server trusts, or else itself.
 fn front_proxy(boot: &Boot) -> FrontProxy {
     let config = &boot.config;
     if let Some(proxy) = boot.authenticator.proxy() {

@@ -142,8 +142,8 @@ pub fn decode(body: &[u8], media: Media, served: &Served, validation: FieldValid
     }
 }
 
-/// Returns the complaints of strict decoding about a body in which these members occur twice and these paths are
-/// unknown, each once and in the order of the reference.
+/// Returns the complaints of strict decoding about a body with these repeated members and unknown paths. Each complaint
+/// occurs once, in the order of the reference.
 fn complaints(
     served: &Served,
     body: &[u8],
@@ -249,7 +249,7 @@ fn check_version(stated: &str, expected: &Kind) -> ApiResult<()> {
     Err(ApiError::bad_request(message))
 }
 
-/// Parses a body of any encoding into a tree that is not checked against its type yet.
+/// Parses a body of any encoding into a tree. Does not check the tree against its type.
 fn raw(body: &[u8], media: Media, expected: &Kind) -> ApiResult<Raw> {
     let unrecognized = |why: String| unrecognized(body, expected, &why);
     let mut parsed = match media {
@@ -297,7 +297,7 @@ fn summary(body: &[u8]) -> String {
     }
 }
 
-/// A kind that is accepted in a version in which nothing is served any more.
+/// A kind that bodies may state in a version that is no longer served.
 const TAKEN_STILL: (&str, &str) = ("Eviction", "policy/v1beta1");
 
 /// Refuses bodies that state another kind or version than the path.

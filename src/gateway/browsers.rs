@@ -1,5 +1,5 @@
-//! Headers for browsers: which scripts may read answers (CORS, as the Fetch standard defines it), and that the server
-//! is reached by HTTPS alone (RFC 6797).
+//! Headers for browsers: they name the scripts that may read answers (CORS, as the Fetch standard defines it), and
+//! demand HTTPS (RFC 6797).
 
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -39,8 +39,8 @@ impl Browsers {
         is_set.then(|| Box::new(Self { origins, transport_security }))
     }
 
-    /// Returns the answer to a preflight request, by which a browser asks which requests a script may send. It needs no
-    /// user. Returns `None` for other requests.
+    /// Returns the answer to a preflight request, in which a browser asks for the requests that a script may send. A
+    /// preflight request needs no user. `None` for other requests.
     pub(super) fn preflight(&self, request: &HttpRequest) -> Option<HttpResponse> {
         let is_preflight = request.method() == Method::OPTIONS && self.allowed_origin(request).is_some();
         is_preflight.then(|| HttpResponse::NoContent().insert_header(CACHING).finish())

@@ -51,8 +51,8 @@ impl Console {
     }
 }
 
-/// Returns whether a client at the address `from` can see the console. A client on the server's machine that connects
-/// to the server's `own` address has that address too. `None` is the address of a client that has left.
+/// Returns whether a client at the address `from` can see the console. A client on this machine that connects to the
+/// server's address `own` has the address `own` itself. `from` is `None` if the client has left.
 fn is_visible(access: ConsoleAccess, own: IpAddr, from: Option<IpAddr>) -> bool {
     let is_near = |from: IpAddr| from.is_loopback() || from == own.to_canonical();
     match access {
@@ -62,7 +62,7 @@ fn is_visible(access: ConsoleAccess, own: IpAddr, from: Option<IpAddr>) -> bool 
     }
 }
 
-/// Returns the user whom a link or a session identifies. A link identifies its user only where it is opened, a session
+/// Returns the user whom a link or a session identifies. A link is valid only for the request that opens it; a session,
 /// only for the page and its events. `None` for every other request.
 pub(super) fn visitor(gateway: &Gateway, head: &Head<'_>) -> Option<Arc<User>> {
     let part = ConsolePart::of(head.path).filter(|_| head.method == "GET" && gateway.console.is_visible_to(head))?;
@@ -136,8 +136,8 @@ fn open(gateway: &Gateway, head: &Head<'_>) -> ApiResult<HttpResponse> {
     let session = gateway.console.links.exchange(link_token(head), Instant::now());
     let session =
         session.ok_or_else(|| ApiError::new(403, "Forbidden", "the link has been used, is too old, or never was"))?;
-    // The cookie is `SameSite=Strict`: a browser that came by a link on another site sends it only with requests that
-    // a page of this server causes. This answer is such a page, which leads to the console.
+    // The cookie is `SameSite=Strict`. A browser that followed a link on another site sends it only with requests from
+    // a page of this server. This answer is such a page; it leads to the console.
     let cookie = console::cookie(&session, gateway.address.port());
     Ok(html(StatusCode::OK).insert_header((SET_COOKIE, cookie)).body(console::opened()))
 }
@@ -164,8 +164,8 @@ struct EventStream {
 
 /// Answers with server-sent events (HTML Living Standard, section 9.2). The first comes at once.
 ///
-/// An event is made when the connection takes it: a slow reader misses events, and none wait for it. The request ends
-/// at its bound even if its client reads nothing: see [`super::exchange`].
+/// An event is made when the connection takes it: a slow reader misses events, and no event waits for a reader. The
+/// request ends at its bound even if its client reads nothing: see [`super::exchange`].
 fn events(gateway: &web::Data<Gateway>, caller: &Caller) -> ApiResult<HttpResponse> {
     let permit = Arc::clone(&gateway.console.streams).try_acquire_owned().map_err(|_| {
         let message = "too many consoles are kept up to date; close one of them";

@@ -18,8 +18,8 @@ const READ: Part = Part::only(&[
     ("status", Part::only(&[("conditions", Part::Whole)])),
 ]);
 
-/// Returns whether a definition may serve this path, even if its resource was unknown when the request was routed:
-/// groups of definitions have a dot.
+/// Returns whether a definition may serve the resource of this path although routing did not know it. Groups of
+/// definitions have a dot.
 pub(super) fn may_be_defined(info: &RequestInfo) -> bool {
     info.of.group.contains('.')
 }

@@ -1,4 +1,4 @@
-//! From the route of a request to the module that answers it.
+//! Calls the module that answers a route.
 
 use actix::Addr;
 use actix_web::{HttpResponse, web};

@@ -1,4 +1,4 @@
-//! Seats of priority levels: the way from a request to the flow that it belongs to, and through its queue.
+//! Seats of priority levels: finds the flow of a request, and takes a seat or a place in a queue for it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -95,7 +95,7 @@ pub(super) async fn enter_again(
     admitted && progress.take_seat(gateway, lane)
 }
 
-/// Adds the headers that tell by which FlowSchema and level a request was treated.
+/// Adds the headers that name the FlowSchema and the level of a request.
 pub(super) fn show(flow: Option<&Arc<Flow>>, headers: &mut HeaderMap) {
     if let Some(flow) = flow {
         headers.insert(FLOW_SCHEMA, flow.schema_uid.clone());

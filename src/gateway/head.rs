@@ -90,8 +90,8 @@ impl<'r> Head<'r> {
         self.representation(offer)
     }
 
-    /// Returns the representation of errors: the one that the client prefers for bodies with only one form, or JSON if
-    /// it accepts none of them.
+    /// Returns the representation of errors: the client's choice among those for bodies with only one form. JSON if the
+    /// client accepts none of them.
     pub fn for_errors(&self) -> Representation {
         let fallback = Representation { media: Media::Json, form: Form::Object, pretty: self.pretty };
         self.representation(Offer::Plain).unwrap_or(fallback)

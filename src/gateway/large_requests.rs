@@ -106,10 +106,10 @@ impl MovedAnswer {
 }
 
 impl Request<'_> {
-    /// Returns whether the request would keep a worker for long: its body and the object that it changes are many bytes
-    /// together.
+    /// Returns whether the request would keep a worker for long: its body and the object that it changes have many
+    /// bytes together.
     ///
-    /// The answer about a whole collection is sent while it is made, which only the thread of the connection can do.
+    /// The answer about a whole collection is sent while it is made. Only the thread of the connection can do that.
     pub(super) fn is_large(&self, verb: Verb, body: &Body) -> bool {
         let stored = match verb {
             Verb::Update | Verb::Patch if !self.name.is_empty() => {

@@ -1,6 +1,6 @@
-//! The administration of a cluster over HTTP: who its members are, who leads, and in how many shards resources are
-//! kept. Kubernetes has no such paths, and neither discovery nor `/` lists them; only members of `system:masters` may
-//! use them.
+//! The administration of a cluster over HTTP: its members, its leaders, and the number of shards of each resource.
+//! Kubernetes has no such paths; neither discovery nor `/` lists them, and only members of `system:masters` may use
+//! them.
 
 use std::sync::Arc;
 
@@ -143,8 +143,8 @@ fn check_name(name: &str) -> ApiResult<()> {
     }
 }
 
-/// Makes a change once the ones before it are done. The change continues after its client has gone: a client that
-/// repeats the request waits for it again, and a half-made change is best finished.
+/// Makes a change once the changes before it are done. The change continues after its client has gone, because it
+/// should not remain half made. A client that repeats the request waits for it.
 async fn finish<E: ChangeRefusal>(
     turn: &Arc<Mutex<()>>,
     deadline: Instant,

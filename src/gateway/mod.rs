@@ -1,4 +1,4 @@
-//! HTTP: from a request to what it asks for, and from a result to an answer.
+//! The HTTP side of the server: paths, queries, bodies, negotiation, answers.
 
 mod actor;
 mod attributes;

@@ -73,8 +73,8 @@ const KINDS: &[(&str, &[&str])] = &[
 /// Kinds that every version of every group has.
 const EVERYWHERE: [&str; 4] = ["DeleteOptions", "ListOptions", "Status", "WatchEvent"];
 
-/// Returns whether a kind is known in a version, though not served in it. `served` says whether the version is served
-/// at all.
+/// Returns whether a kind is known in a version that does not serve it. `served` says whether the version serves any
+/// kind.
 pub fn is_known(api_version: &str, kind: &str, served: bool) -> bool {
     let past = KINDS.iter().find(|(version, _)| *version == api_version);
     if EVERYWHERE.contains(&kind) {

@@ -1,4 +1,4 @@
-//! Tells the audit log what the stages find out about a request.
+//! Tells the audit log the findings of a request's stages.
 
 use std::future::poll_fn;
 use std::time::Instant;
@@ -50,7 +50,7 @@ pub(super) fn begin(
                     name: attributes.name,
                 };
                 let lasts = attributes.verb == "watch" || of.connects();
-                // The reference refuses such a request before it asks who sends it.
+                // The reference refuses such a request before it identifies the user.
                 let who = if !lasts && asked_timeout(head).is_err() { (None, who.1, who.2) } else { who };
                 begun(&Requested { verb: attributes.verb, path: &decoded, object: Some(object) }, who, lasts)
             })
@@ -88,8 +88,8 @@ pub(super) fn is_awaited(progress: &Progress) -> bool {
     progress.audited.as_ref().is_some_and(|audited| audited.is_awaited())
 }
 
-/// Waits until the event is sent that a request was received. Returns the answer to a request that must not go on,
-/// since the event is lost.
+/// Waits until the event `RequestReceived` is sent. Returns the answer to a request that must not go on, since the
+/// event is lost.
 pub(super) async fn received(gateway: &Gateway, head: &Head<'_>, progress: &mut Progress) -> Option<HttpResponse> {
     let audited = progress.audited.as_mut()?;
     match timeout(gateway.request_timeout, poll_fn(|cx| audited.poll_sent(cx))).await {
@@ -119,7 +119,7 @@ pub(super) async fn precedes(exchange: &mut Exchange, response: &HttpResponse) {
     progress.ends = progress.ends.map(|ends| ends.max(Instant::now() + gateway.request_timeout));
 }
 
-/// Learns what the handling of a request has found.
+/// Records the findings of the handling of a request.
 pub(super) fn learn(progress: &mut Progress, caller: &mut Caller) {
     if let Some(audited) = &mut progress.audited {
         audited.annotations = std::mem::take(&mut caller.notices.annotations);
@@ -129,12 +129,12 @@ pub(super) fn learn(progress: &mut Progress, caller: &mut Caller) {
     }
 }
 
-/// Learns that the server failed to answer.
+/// Records that the server failed to answer.
 pub(super) fn broke(progress: &mut Progress) {
     progress.audited.iter_mut().for_each(|audited| audited.is_broken = true);
 }
 
-/// Learns the answer.
+/// Records the answer.
 pub(super) fn answers(progress: &mut Progress, response: HttpResponse) -> HttpResponse {
     let Some(audited) = &mut progress.audited else { return response };
     let code = response.status().as_u16();

@@ -1,4 +1,4 @@
-//! Requests about objects: from a path and method to the function of a verb, in [`super::reads`] or [`super::writes`].
+//! Requests about objects: finds the verb, and calls its function in [`super::reads`] or [`super::writes`].
 
 use std::sync::Arc;
 
@@ -185,8 +185,8 @@ impl<'r> Request<'r> {
         }
     }
 
-    /// Prepares a write. This replica's objects decide defaults, admission and refusals. They must not be older than
-    /// those that another replica has shown the client, unless the store proves at the write that they were not.
+    /// Prepares a write. This replica's objects decide defaults, admission and refusals. They must be as recent as
+    /// those that another replica has shown the client. No wait is needed if the store proves this when it writes.
     async fn prepare_to_decide(&mut self, verb: Verb, handler: Handler) -> ApiResult<()> {
         let registry = &self.gateway.registry;
         let changes_one =

@@ -89,8 +89,8 @@ impl Routed {
     }
 
     /// Returns whether the request takes a seat of a priority level. Connections to something behind an object take
-    /// none, since their clients decide when they end, nor do requests with which administrators of the cluster must
-    /// reach an overloaded server.
+    /// none, since their clients decide when they end. Requests of the cluster's administrators take none, since they
+    /// must reach an overloaded server.
     pub(super) fn is_shared(&self) -> bool {
         match self {
             Self::WatchOfNothing | Self::Cluster(_) | Self::Backup | Self::Console(ConsolePart::Events) => false,
@@ -164,7 +164,8 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
     }
 }
 
-/// Returns the route of a path that is not about objects. A document if it is none of this server's own paths.
+/// Returns the route of a path that is not about objects: a part of the console or of the cluster's administration, or
+/// else a document.
 fn own(path: &str) -> Routed {
     match (ConsolePart::of(path), members::asked(path)) {
         (Some(part), _) => Routed::Console(part),

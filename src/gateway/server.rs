@@ -79,7 +79,7 @@ pub struct Gateway {
     pub(super) turns: Turns,
     /// One permit for each backup that may still begin.
     pub(super) backups: Arc<Semaphore>,
-    /// Ends watches: the server is stopping, or receives no more changes.
+    /// Ends watches when the server stops or receives no more changes.
     pub streams: Drain,
     /// The longest time of a request that is not long-running.
     pub(super) request_timeout: Duration,
@@ -126,7 +126,7 @@ fn registry(boot: &Boot) -> Registry {
     registry
 }
 
-/// Lets the watchdog watch the workers; the registry's resources give it the names of what they work on.
+/// Lets the watchdog watch the workers. The registry names the resources on which they work.
 fn start_watchdog(boot: &Boot, registry: &Arc<Registry>) -> Result<(), StartError> {
     let known = Arc::downgrade(registry);
     let describe = move |work: Work| {

@@ -123,8 +123,8 @@ async fn route(router: &Addr<GatewayActor>, request: &HttpRequest, head: &Head<'
     router.send(asked).await.map_err(unrouted).flatten()
 }
 
-/// Replaces the user by the one for whom the user wants to act, if that is allowed. If a webhook must be asked first,
-/// leaves the question for it in the caller's inquiry.
+/// Replaces the user by the impersonated one if that is allowed. If a webhook must be asked first, leaves the question
+/// for it in the caller's inquiry.
 fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Caller) -> ApiResult<()> {
     if caller.impersonation.is_none() {
         return Ok(());
@@ -134,7 +134,7 @@ fn act_as(gateway: &Gateway, head: &Head<'_>, routed: &Routed, caller: &mut Call
     allowed.unwrap_or(Ok(()))
 }
 
-/// Asks webhooks until it is known whether the user may act for the other, and replaces the user then.
+/// Asks webhooks until the permission to impersonate is known, and then replaces the user.
 async fn act_as_asked(
     gateway: &Gateway,
     head: &Head<'_>,
@@ -163,7 +163,7 @@ fn authorize(
     with_attributes(head, routed, |attributes| caller.authorize(authorizer, attributes))
 }
 
-/// Asks webhooks until it is known whether the request is authorized.
+/// Asks webhooks until the authorization of the request is known.
 async fn authorize_asked(
     gateway: &Gateway,
     head: &Head<'_>,

@@ -1,4 +1,4 @@
-//! How long a request may take.
+//! The time that a request may take.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub(super) fn bound(
     Ok(())
 }
 
-/// Reads the option `timeout`. `None` if the client states none, or none above zero.
+/// Reads the option `timeout`. `None` if the client states no time above zero.
 ///
 /// # Errors
 /// 400 if it is not a duration.

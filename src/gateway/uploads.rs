@@ -110,8 +110,8 @@ impl Drop for Upload {
     }
 }
 
-/// Waits for the body of a request that has a seat. If the body has not arrived yet, the seat is free for others
-/// meanwhile. `None` if too many bodies are awaited already, or the request gets no seat once its body is there.
+/// Waits for the body of a request that has a seat. While the body has not arrived, the seat is free for others. `None`
+/// if too many bodies are awaited already, or if the request gets no seat once its body has arrived.
 pub(super) async fn arrive(
     gateway: &Gateway,
     (user, namespace): (&str, &str),

@@ -35,7 +35,7 @@ pub(super) struct Progress {
     pub(super) ends: Option<Instant>,
     /// The route under which it is counted. `None` until that is known, and for requests that are not counted.
     route: Option<Route>,
-    /// Whether the server refused it or gave it up: then it is counted as terminated and nothing else.
+    /// Whether the server refused it or gave it up. It is then counted as terminated, and in no other way.
     is_terminated: bool,
     /// The audit events of the request. `None` if it is not recorded.
     pub(super) audited: Option<Box<Audited>>,
@@ -129,7 +129,7 @@ impl Progress {
         }
     }
 
-    /// Returns after how many seconds a client without a seat should try again.
+    /// Returns the number of seconds after which a client without a seat should try again.
     pub(super) fn retry_after(&self, gateway: &Gateway) -> u64 {
         self.flow.as_ref().map_or(1, |flow| flow.retry_after(gateway.began.elapsed()))
     }
@@ -163,7 +163,7 @@ impl Progress {
         }
     }
 
-    /// Returns whether the request can be one of the slowest: watches and connections cannot, and pay nothing for it.
+    /// Returns whether the request can be one of the slowest. Watches and connections cannot, and cost nothing here.
     fn has_duration(&self) -> bool {
         self.route.as_ref().is_some_and(|route| !route.lasts())
     }
@@ -214,7 +214,7 @@ impl Exchange {
         response
     }
 
-    /// Bounds how long a client may take to read its answer: at `ends` this frees the seat and drops the rest of the
+    /// Bounds the time in which a client reads its answer. At `ends` this frees the seat and drops the rest of the
     /// body; [`limits::READER_STALL`] later it closes the connection.
     fn expire(&mut self, ends: Instant, body: Rc<RefCell<BodySource>>, outlet: Outlet) -> Task {
         let mut seat = Self::begin(self.gateway.clone());

@@ -29,7 +29,7 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    /// Returns the list of a page, of which only the text before the first item is made.
+    /// Returns the list of a page. Only the text before the first item is made yet.
     pub(super) fn of(
         mut writer: Box<dyn ItemWriter>,
         page: Page,

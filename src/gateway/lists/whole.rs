@@ -78,8 +78,8 @@ impl Whole {
         let served = &*self.served;
         let mut items = Vec::with_capacity(objects.len());
         for (at, object) in objects.iter().enumerate() {
-            // Custom resources are printed as they are shown: stored objects lack the defaults of fields that were
-            // added to the schema since.
+            // Custom resources are printed as clients see them: a stored object lacks the defaults of fields that its
+            // schema got later.
             let stored = || served.custom.is_none().then(|| tables::stored_value(object)).transpose();
             match self.registry.tables.shown(served, object).and_then(|shown| Ok((shown, stored()?))) {
                 Ok(item) => items.push(item),
