@@ -32,9 +32,9 @@ pub struct Authenticated {
 ///
 /// Tries in this order: a trusted client certificate; a bearer token, which may be a static one, one of a service
 /// account, a bootstrap token, one of an OpenID Connect provider, or one that a webhook knows. A request without
-/// credentials is anonymous. A token that nothing knows is an error even where anonymous requests are allowed, and so
-/// is an untrusted client certificate without a valid token. The gateway has tried the headers of a trusted front proxy
-/// before.
+/// credentials is anonymous. A token that no method knows is an error even where anonymous requests are allowed. An
+/// untrusted client certificate is an error too, unless a valid token comes with it. The gateway tries the headers of a
+/// trusted front proxy before it calls this.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,
@@ -73,7 +73,7 @@ impl Authenticator {
     /// Returns the user of a request for `path`. `authorization` is the value of the header `Authorization`.
     ///
     /// # Errors
-    /// The request has credentials and none is valid, or it has none and needs them.
+    /// No credential of the request is valid, or the request has none and needs one.
     pub fn authenticate(
         &self,
         connection: &ConnectionIdentity,

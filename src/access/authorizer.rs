@@ -1,4 +1,4 @@
-//! Decides whether users may do what they ask for.
+//! Decides whether users may make their requests.
 
 use std::sync::Arc;
 
@@ -102,9 +102,9 @@ impl Chain {
     }
 }
 
-/// Decides which users may do what. With the default [`Chain`] it decides as the reference does with
-/// `--authorization-mode=Node,RBAC`: members of `system:masters` may do everything, nodes may access what concerns
-/// them, and roles and bindings decide about everybody.
+/// Authorizes requests. With the default [`Chain`] it decides as the reference does with
+/// `--authorization-mode=Node,RBAC`: members of `system:masters` may do everything, nodes may access the objects that
+/// concern them, and roles and bindings decide about all other requests.
 #[derive(Debug, Clone, Default)]
 pub struct Authorizer {
     /// Roles and bindings.

@@ -69,7 +69,8 @@ fn split(token: &[u8]) -> Option<(&str, &str)> {
     (fits(id, 6) && fits(secret, 16)).then_some((id, secret))
 }
 
-/// Returns the user to whom a Secret assigns the token with this id and secret, or why the token is refused.
+/// Returns the user to whom a Secret assigns the token with this id and secret. `Err` has the reason why the token is
+/// refused.
 fn judge(found: &Value, id: &str, secret: &str, now: SystemTime) -> Result<User, &'static str> {
     let data = |key: &str| {
         let bytes = STANDARD.decode(found.str_at(&["data", key])).unwrap_or_default();

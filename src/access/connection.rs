@@ -48,7 +48,7 @@ impl ConnectionIdentity {
         }
     }
 
-    /// Returns the user. `None` if there is none, or if the certificate has expired since.
+    /// Returns the user. `None` without a trusted certificate that names one, or once the certificate has expired.
     pub fn user(&self, now: SystemTime) -> Option<&Arc<User>> {
         match self {
             Self::User { user, not_after } if now <= *not_after => Some(user),

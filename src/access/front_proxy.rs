@@ -13,7 +13,7 @@ use super::user::{Extra, User};
 use crate::config::Config;
 use crate::pki::{ClientRoots, PkiError, client_authorities};
 
-/// Which proxies are trusted, and in which headers they name the user. For the name and the UID the first header with a
+/// The trusted proxies, and the headers in which they name the user. For the name and the UID the first header with a
 /// value counts; for groups and extra values all headers count.
 #[derive(Debug)]
 pub struct FrontProxy {
@@ -31,7 +31,7 @@ const USUAL: [&str; 4] = ["authorization", "x-remote-user", "x-remote-uid", "x-r
 const USUAL_PREFIXES: [&str; 2] = ["x-remote-extra-", "impersonate-"];
 
 /// Returns whether a header identifies the user, by its usual or its configured name. Such headers are not passed on,
-/// because only this server may act on them. Treats `_` and `-` as equal, as servers do that turn headers into
+/// because only this server may act on them. Treats `_` and `-` as equal, because some servers turn headers into
 /// variables.
 pub fn identifies_user(header: &str, proxy: Option<&FrontProxy>) -> bool {
     let is_usual = USUAL.iter().any(|own| is_alike(header, own));

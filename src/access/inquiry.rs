@@ -1,8 +1,8 @@
 //! The questions that one request raises for authorization webhooks, and the webhooks' answers.
 //!
-//! A decision is a function of what is known, and never waits. If it needs an answer that is not known, it leaves the
-//! question here and decides nothing. Its caller awaits the answer ([`Inquiry::pending`]) and makes the decision again:
-//! see `docs/decisions/asked-authorizers.md`.
+//! A decision uses only known answers, and never waits. If it needs an unknown answer, it leaves the question here and
+//! decides nothing. Its caller awaits the answer ([`Inquiry::pending`]) and makes the decision again: see
+//! `docs/decisions/asked-authorizers.md`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -70,8 +70,7 @@ impl Inquiry {
         self.0.lock().as_ref().is_some_and(|state| state.open.is_some())
     }
 
-    /// Returns a future that asks the open question. `None` if no question is open. `ends` is when the request times
-    /// out.
+    /// Returns a future that asks the open question. `None` if no question is open. The request times out at `ends`.
     pub fn pending(&self, ends: Option<Instant>) -> Option<BoxFuture<'_, ()>> {
         if !self.is_open() {
             return None;
@@ -104,7 +103,7 @@ impl Inquiry {
         }
     }
 
-    /// Asks the questions that `decide` leaves, and calls it again after each, until it leaves none.
+    /// Calls `decide`, and asks the question that it leaves. Repeats both until `decide` leaves no question.
     pub async fn settled<T>(&self, ends: Option<Instant>, mut decide: impl FnMut(&Self) -> T) -> T {
         loop {
             let decided = decide(self);

@@ -2,8 +2,8 @@
 //!
 //! The client certificate of a connection is verified once, when the connection opens ([`connection`]). A request may
 //! carry a bearer token, which the [`Authenticator`] verifies. The [`Authorizer`] then decides whether the user may
-//! make the request. It asks its authorizers in order: by default [`nodes`] and [`rbac`]; [`configured`] reads which
-//! others there are.
+//! make the request. It asks its authorizers in order: by default [`nodes`] and [`rbac`], otherwise those that
+//! [`configured`] reads.
 
 mod anonymous;
 mod attributes;

@@ -1,4 +1,4 @@
-//! Refusals of authentication, and what may come of another attempt.
+//! Refusals of authentication, and the steps that precede another attempt.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Returns a refusal for this reason, which nothing would change.
+    /// Returns a refusal for this reason. Another attempt would fail in the same way.
     pub(super) fn of(why: &str) -> Self {
         Self { why: vec![why.to_owned()], retry: None, is_unasked: false }
     }

@@ -59,9 +59,9 @@ impl Impersonation {
         Err(ApiError::bad_request(format!("requested {} without impersonating a user name", wanted.as_go())))
     }
 
-    /// Returns the impersonated user if `by` may impersonate it (KEP-5284): by a constrained mode, which allows certain
-    /// requests for certain kinds of users, or by the classic permission, which allows all. Tries first the mode that
-    /// `by` used last. `attributes` are those of the request. Also returns the verb of the constrained mode, or an
+    /// Returns the impersonated user if `by` may impersonate it (KEP-5284). A constrained mode allows certain requests
+    /// for certain kinds of users; the classic permission allows all requests for all users. The mode that `by` used
+    /// last is tried first. `attributes` are those of the request. Also returns the verb of the constrained mode, or an
     /// empty text for the classic mode.
     ///
     /// # Errors
@@ -92,8 +92,8 @@ impl Impersonation {
                 Err(error) => refusal = refusal.or(Some(error)),
             }
         }
-        // The classic mode applies to every user, so a refusal exists, unless a webhook must be asked: then the caller
-        // ignores this error.
+        // The classic mode applies to every user, so a refusal exists unless a webhook must be asked. In that case the
+        // caller ignores this error.
         Err(refusal.unwrap_or_else(|| ApiError::internal("all impersonation modes failed")))
     }
 
@@ -114,8 +114,8 @@ impl Impersonation {
         names::dns1123_subdomain(name).is_empty().then_some(name)
     }
 
-    /// Returns the impersonated user. Service accounts get their groups unless the request names others, and so do
-    /// nodes in constrained modes. Adds the group of authenticated or unauthenticated users.
+    /// Returns the impersonated user. Service accounts, and nodes in constrained modes, get their groups unless the
+    /// request names others. Adds the group of authenticated or unauthenticated users.
     fn target(&self, mode: Mode) -> User {
         let mut groups = self.groups.clone();
         if groups.is_empty() {

@@ -190,7 +190,8 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns why constrained modes refuse an extra value. `None` if they do not. Keys are in lower case already.
+/// Returns the reason why constrained modes refuse an extra value. `None` if they allow it. Keys are in lower case
+/// already.
 fn invalid_extra(key: &str, values: &[String]) -> Option<String> {
     if key.is_empty() {
         return Some("impersonating the empty string key in extra is not allowed".to_owned());

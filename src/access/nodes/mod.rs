@@ -21,7 +21,7 @@ pub const GROUP: &str = "system:nodes";
 /// Namespace of the leases that nodes renew.
 const LEASES: &str = "kube-node-lease";
 
-/// Decides what nodes may do.
+/// Decides about the requests of nodes.
 pub struct Nodes {
     relations: Box<dyn Relations>,
     /// Rules that are the same for all nodes.

@@ -4,7 +4,7 @@ use flotilla_proto::value::{Map, Value};
 
 use super::relations::Related;
 
-/// The annotation of mirror pods, which kubelets create for static pods and which refer to nothing.
+/// The annotation of mirror pods. Kubelets create these for static pods; they refer to no object.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// Lists of containers.
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];

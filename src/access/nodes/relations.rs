@@ -1,4 +1,4 @@
-//! Finds in the store which objects concern a node at the moment.
+//! Finds the objects in the store that concern a node.
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,14 +37,14 @@ pub enum Related {
     Pod,
 }
 
-/// Knows which objects concern which nodes.
+/// The relations of objects to nodes.
 pub trait Relations: Send + Sync {
     /// Returns whether an object concerns a node.
     fn has(&self, node: &str, what: Related, namespace: &str, name: &str) -> bool;
 }
 
 /// Looks relations up in the store for each question. Finds pods by the index that kubelets need anyway, and parses
-/// only those whose text contains the name.
+/// only pods whose text contains the name.
 pub struct StoreRelations {
     pods: Arc<Table>,
     claims: Arc<Table>,

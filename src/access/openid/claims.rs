@@ -17,7 +17,8 @@ use crate::limits;
 /// The issuer in some of Google's tokens, and the URL of that issuer.
 const GOOGLE: (&str, &str) = ("accounts.google.com", "https://accounts.google.com");
 
-/// The last second of the year 9999, counted from 1970. A later year has too many digits to be written.
+/// The last second of the year 9999, counted from 1970. Later years have more than four digits, and cannot be
+/// formatted.
 const LAST: u64 = 253_402_300_799;
 
 /// The text that Go shows for a time that is not set.
@@ -107,7 +108,7 @@ impl Claims {
         })
     }
 
-    /// Returns when the token is valid.
+    /// Returns the time in which the token is valid.
     pub fn validity(&self) -> Validity {
         let seconds = |claim: &str| self.0.get(claim).and_then(Value::as_f64).map(|seconds| seconds as u64);
         Validity { begins: seconds("nbf").unwrap_or(0), ends: seconds("exp") }
@@ -116,7 +117,7 @@ impl Claims {
     /// Returns the user, in the steps of Kubernetes: name, groups, UID, extra values, required claims, rules.
     ///
     /// # Errors
-    /// The message of the refusal: a claim is missing or not as it must be, or a rule does not hold.
+    /// The message of the refusal: a claim is missing or wrong, or a rule does not hold.
     pub fn user(&self, settings: &IssuerSettings) -> Result<User, String> {
         let (tree, of_oidc) = (self.tree(), |why: String| format!("oidc: {why}"));
         let groups = self.all_groups(settings.groups.as_ref(), &tree);

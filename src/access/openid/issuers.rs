@@ -17,7 +17,7 @@ pub struct Issuers {
     replaced: Notify,
 }
 
-/// The user of a token. `Err` has the issuer that the token names, and why the token is not valid.
+/// The user of a token. `Err` has the issuer that the token names, and the reason why the token is not valid.
 pub type TokenUser = Result<Arc<User>, (Arc<OpenId>, OpenIdError)>;
 
 impl Issuers {

@@ -1,10 +1,10 @@
 //! Tokens of OpenID Connect providers (OpenID Connect Core 1.0; Kubernetes documentation, "Authenticating", section
 //! "OpenID Connect Tokens").
 //!
-//! [`issuers`] has the providers whose tokens are accepted. [`settings`] says which tokens of a provider are accepted
-//! and how their claims become a user, [`claims`] applies that, [`keys`] verifies signatures, and [`provider`] fetches
-//! the keys. A token is verified once and then cached by its digest. A request waits for a provider only if its token
-//! names the provider and no known key has made the signature.
+//! [`issuers`] has the providers whose tokens are accepted. [`settings`] has the rules by which tokens of a provider
+//! are accepted and their claims become a user, [`claims`] applies these rules, [`keys`] verifies signatures, and
+//! [`provider`] fetches the keys. A token is verified once and then cached by its digest. A request waits for a
+//! provider only if its token names the provider and no known key has made the signature.
 
 mod claims;
 mod issuers;

@@ -78,8 +78,8 @@ fn verifier(keys: &[&Key]) -> OpenId {
     openid
 }
 
-/// Returns the name and groups of the user of a token at second 1,000, or why it is refused. `None` if it is not one of
-/// the provider.
+/// Returns the name and groups of the user of a token at second 1,000. `Err` has the reason of a refusal. `None` if the
+/// token is not one of the provider.
 fn user(openid: &OpenId, token: &[u8]) -> Option<Result<(String, Vec<String>), OpenIdError>> {
     let mut digest = [0; 32];
     digest.copy_from_slice(ring::digest::digest(&ring::digest::SHA256, token).as_ref());

@@ -1,5 +1,5 @@
-//! Which tokens of an issuer are accepted, and how their claims become a user (KEP-3331). The flags `--oidc-*` or an
-//! AuthenticationConfiguration state both.
+//! The rules by which tokens of an issuer are accepted and their claims become a user (KEP-3331). The flags `--oidc-*`
+//! or an AuthenticationConfiguration state these rules.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Bindings: which users and groups have the rules of a role.
+//! Bindings, which give users and groups the rules of a role.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl Binding {
         self.subjects.iter().map(|subject| &subject.grantee)
     }
 
-    /// Returns why a user has the rules of the role, in the form of the audit log and reviews.
+    /// Returns the reason why a user has the rules of the role, in the form of the audit log and reviews.
     pub fn reason_for(&self, user: &User) -> String {
         let matching = |subject: &&Subject| match &subject.grantee {
             Grantee::User(name) => *name == user.name,

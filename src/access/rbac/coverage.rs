@@ -1,4 +1,4 @@
-//! Computes what RBAC rules grant: the rules of aggregated roles, and the permissions that a set of rules lacks.
+//! Computes the rules of aggregated roles, and the permissions that a set of rules lacks.
 
 use flotilla_proto::value::{Map, Value};
 

@@ -13,7 +13,7 @@ use super::rule::Rule;
 use crate::follow::{self, Seen};
 use crate::unreadable::{skip_unreadable, value};
 
-/// The resources that RBAC decides by.
+/// The resources by which RBAC decides.
 pub const RESOURCES: [&str; 4] = ["clusterroles", "roles", "clusterrolebindings", "rolebindings"];
 
 /// The tables of [`RESOURCES`], in the same order.
@@ -94,7 +94,7 @@ impl Follower<'_> {
         self.changed.notify_one();
     }
 
-    /// Removes the objects that no longer exist when the table is listed again.
+    /// Removes the objects that a new list of the table no longer contains.
     fn forget_others(&self, kind: TableKind, present: &HashSet<Key>) {
         let editor = self.editor.borrow();
         let known = if kind.bindings { editor.bindings(kind.namespaced) } else { editor.roles(kind.namespaced) };

@@ -1,4 +1,4 @@
-//! Role-based access control ("Using RBAC Authorization"): roles and bindings say what users may do.
+//! Role-based access control ("Using RBAC Authorization"): roles and bindings grant permissions to users.
 //!
 //! [`Rbac`] indexes bindings by the users and groups that they name. [`following`] updates it from the change logs of
 //! the four tables. A decision reads it without locks and without copies.
@@ -20,7 +20,7 @@ pub use scope::RbacScope;
 /// API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// A role that a binding names and that does not exist.
+/// A missing role that a binding names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Unresolved {
     /// No object has the name.

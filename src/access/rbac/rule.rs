@@ -8,7 +8,7 @@ use crate::access::attributes::{Attributes, ResourceAttributes};
 /// The wildcard in lists of verbs, groups, resources and paths.
 const ALL: &str = "*";
 
-/// A `PolicyRule`: verbs, and the resources or paths that they apply to.
+/// A `PolicyRule`: verbs, and the resources or paths to which they apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Verbs.
@@ -91,8 +91,8 @@ fn covers(own: &str, of: &ResourceAttributes<'_>) -> bool {
     below(of.resource) == Some(of.subresource) || below(ALL) == Some(of.subresource)
 }
 
-/// Returns whether a path of a rule matches a path: it is the same, or it ends with `*` and the path begins with the
-/// rest.
+/// Returns whether the path `own` of a rule matches `path`: the two are equal, or `own` ends with `*` and `path` begins
+/// with the text before it.
 pub(super) fn leads_to(own: &str, path: &str) -> bool {
     own == path || own.ends_with('*') && path.starts_with(own.trim_end_matches('*'))
 }

@@ -1,4 +1,4 @@
-//! Describes the objects that tokens are bound to.
+//! Describes the objects to which tokens are bound.
 
 use std::time::SystemTime;
 

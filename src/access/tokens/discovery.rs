@@ -1,4 +1,4 @@
-//! Serves what other systems need to verify service account tokens: OpenID Connect discovery of the issuer.
+//! Serves OpenID Connect discovery of the issuer, by which other systems verify service account tokens.
 
 use std::net::SocketAddr;
 

@@ -72,7 +72,7 @@ impl Issuer {
         Self { key, name, seconds_max: None, extends: true }
     }
 
-    /// Sets how long tokens are valid.
+    /// Sets the validity of tokens.
     #[must_use]
     pub fn with(self, options: &TokenOptions) -> Self {
         let seconds_max = Some(options.service_account_max_token_expiration_seconds).filter(|seconds| *seconds > 0);

@@ -1,4 +1,4 @@
-//! Checks tokens that live in Secrets, and notes on which day each was last used (KEP-2799).
+//! Checks tokens that live in Secrets, and records the day on which each was last used (KEP-2799).
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -85,12 +85,12 @@ impl LegacyToken {
         &self.account
     }
 
-    /// Returns the warning for a client with this token. `None` if there is nothing to warn of.
+    /// Returns the warning for a client with this token. `None` if no warning is due.
     pub(super) fn warning(&self) -> Option<&'static str> {
         self.is_generated.load(Ordering::Relaxed).then_some(GENERATED)
     }
 
-    /// Checks the token against its Secret and its account, and notes that it is used.
+    /// Checks the token against its Secret and its account, and records its use.
     ///
     /// # Errors
     /// The Secret or the account is missing, being deleted or replaced, or the Secret is marked as invalid.

@@ -18,7 +18,8 @@ use crate::status::{ApiError, ApiResult};
 pub struct Fulfilled {
     /// The id of the token, for the audit log.
     pub credential_id: String,
-    /// The warning that the token is valid for a shorter time than requested. `None` if it is not.
+    /// The warning that the token is valid for a shorter time than requested. `None` if it is valid for the requested
+    /// time.
     pub warning: Option<String>,
 }
 

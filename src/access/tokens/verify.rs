@@ -106,7 +106,7 @@ impl Verified {
         &self.audiences
     }
 
-    /// Returns the warning for a client with this token. `None` if there is nothing to warn of.
+    /// Returns the warning for a client with this token. `None` if no warning is due.
     pub fn warning(&self) -> Option<&'static str> {
         match &self.bonds {
             BoundTo::Objects { .. } => None,
@@ -246,7 +246,7 @@ impl ServiceAccountTokens {
             }
         }
         let mut bonds = vec![BoundObject::new(BoundKind::ServiceAccount, serviceaccount)];
-        // Beside a pod or Secret, the node is only information. Alone, it is what the token is bound to.
+        // Beside a pod or Secret, the node is only information. Without them, the token is bound to the node.
         let node = if pod.is_some() || secret.is_some() { None } else { node };
         let others = [(BoundKind::Secret, secret), (BoundKind::Pod, pod), (BoundKind::Node, node)];
         bonds.extend(others.into_iter().filter_map(|(kind, to)| Some(BoundObject::new(kind, to?))));
@@ -268,7 +268,7 @@ impl ServiceAccountTokens {
         })
     }
 
-    /// Checks what changes with time: validity, and the objects that the token is bound to.
+    /// Checks the conditions that change with time: validity, and the objects to which the token is bound.
     fn check(&self, verified: &Verified, now: SystemTime) -> Result<(), TokenError> {
         let seconds = |at: SystemTime| at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed());
         let [exp, nbf, iat] = verified.times;

@@ -1,4 +1,4 @@
-//! A webhook that decides what users may do.
+//! A webhook that authorizes requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,9 +35,9 @@ pub struct AccessWebhookSettings {
     pub version: String,
     /// The timeout of a call.
     pub timeout: Duration,
-    /// How long an answer that allows a request is kept. Zero to keep none.
+    /// The time for which an answer that allows a request is kept. With zero, none is kept.
     pub authorized_ttl: Duration,
-    /// How long any other answer is kept. Zero to keep none.
+    /// The time for which any other answer is kept. With zero, none is kept.
     pub unauthorized_ttl: Duration,
     /// The verdict when the webhook cannot be asked: [`Verdict::NoOpinion`] or [`Verdict::Deny`].
     pub on_error: Verdict,
@@ -45,7 +45,7 @@ pub struct AccessWebhookSettings {
     pub conditions: Vec<String>,
 }
 
-/// A webhook that decides what users may do, and its last answers.
+/// A webhook that authorizes requests, and its last answers.
 #[derive(Debug)]
 pub struct AccessWebhook {
     /// Distinguishes it from all other webhooks, even from one with the same settings.

@@ -1,4 +1,4 @@
-//! What a webhook is asked about a request: the specification of a SubjectAccessReview of `authorization.k8s.io`.
+//! The question to a webhook about a request: the specification of a SubjectAccessReview of `authorization.k8s.io`.
 
 use flotilla_proto::value::{Map, Value};
 
