@@ -89,7 +89,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub audit_log_batch_max_size: usize,
 
-    /// How long an event waits for a full batch, with --audit-log-mode batch.
+    /// Time for which an event waits for a full batch, with --audit-log-mode batch.
     #[arg(long, value_name = "SPAN", default_value_t = Span::default())]
     pub audit_log_batch_max_wait: Span,
 
@@ -133,7 +133,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = AuditMode::Batch)]
     pub audit_webhook_mode: AuditMode,
 
-    /// How long to wait before a list that could not be sent is sent again. Each further wait is half as long again.
+    /// Wait before a list that could not be sent is sent again. Each further wait is half as long again.
     #[arg(long, value_name = "SPAN", alias = "audit-webhook-batch-initial-backoff",
           default_value_t = Span(std::time::Duration::from_secs(10)))]
     pub audit_webhook_initial_backoff: Span,
@@ -146,7 +146,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub audit_webhook_batch_max_size: usize,
 
-    /// How long an event waits for a full batch, with --audit-webhook-mode batch.
+    /// Time for which an event waits for a full batch, with --audit-webhook-mode batch.
     #[arg(long, value_name = "SPAN", default_value_t = Span(std::time::Duration::from_secs(30)))]
     pub audit_webhook_batch_max_wait: Span,
 
@@ -183,7 +183,7 @@ impl Default for AuditOptions {
     }
 }
 
-/// How events are batched for one destination: the log or the webhook.
+/// The batches of events for one destination: the log or the webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOptions {
     /// Whether requests wait for their events.
@@ -192,16 +192,16 @@ pub struct BatchOptions {
     pub buffer_size: usize,
     /// Events of a batch.
     pub max_size: usize,
-    /// How long an event waits for a full batch.
+    /// The time for which an event waits for a full batch.
     pub max_wait: Span,
-    /// Batches a second and batches at once. `None` if both are unlimited.
+    /// The batches that may be written or sent a second, and at once. `None` if both are unlimited.
     pub throttle: Option<(f32, u32)>,
     /// Most bytes of an event and of a batch. `None` if both are unlimited.
     pub truncate: Option<(usize, usize)>,
 }
 
 impl AuditOptions {
-    /// Returns how events are batched for the log.
+    /// Returns the options of the batches for the log.
     pub fn log_batches(&self) -> BatchOptions {
         let throttle = (self.audit_log_batch_throttle_qps, self.audit_log_batch_throttle_burst);
         let truncate = (self.audit_log_truncate_max_event_size, self.audit_log_truncate_max_batch_size);
@@ -215,7 +215,7 @@ impl AuditOptions {
         }
     }
 
-    /// Returns how events are batched for the webhook.
+    /// Returns the options of the batches for the webhook.
     pub fn webhook_batches(&self) -> BatchOptions {
         let throttle = (self.audit_webhook_batch_throttle_qps, self.audit_webhook_batch_throttle_burst);
         let truncate = (self.audit_webhook_truncate_max_event_size, self.audit_webhook_truncate_max_batch_size);

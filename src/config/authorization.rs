@@ -30,11 +30,11 @@ pub struct AuthorizationOptions {
     #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
     pub authorization_webhook_version: String,
 
-    /// How long answers of this webhook that allow a request are kept.
+    /// Time for which answers of this webhook that allow a request are kept.
     #[arg(long, value_name = "SPAN", default_value = "5m0s")]
     pub authorization_webhook_cache_authorized_ttl: Span,
 
-    /// How long other answers of this webhook are kept.
+    /// Time for which other answers of this webhook are kept.
     #[arg(long, value_name = "SPAN", default_value = "30s")]
     pub authorization_webhook_cache_unauthorized_ttl: Span,
 }

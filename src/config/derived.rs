@@ -7,17 +7,17 @@ use std::time::Duration;
 use super::{Config, default_name};
 
 impl Config {
-    /// Returns how long a stopping server goes on serving before it closes.
+    /// Returns the time for which a stopping server goes on serving before it closes.
     pub const fn shutdown_delay(&self) -> Duration {
         Duration::from_secs(self.shutdown_delay_seconds)
     }
 
-    /// Returns how long events live after their last write. `None` if they live for ever.
+    /// Returns the time for which events live after their last write. `None` if they live for ever.
     pub fn event_ttl(&self) -> Option<Duration> {
         Some(Duration::from_secs(self.event_ttl_seconds)).filter(|age| !age.is_zero())
     }
 
-    /// Returns how long a stopping server waits for open requests before it ends.
+    /// Returns the time for which a stopping server waits for open requests before it ends.
     pub const fn shutdown_grace(&self) -> Duration {
         Duration::from_secs(self.shutdown_grace_seconds)
     }
@@ -30,7 +30,7 @@ impl Config {
         }
     }
 
-    /// Returns how long history is kept.
+    /// Returns the history window.
     pub const fn history(&self) -> Duration {
         Duration::from_secs(self.history_seconds)
     }

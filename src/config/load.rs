@@ -144,7 +144,7 @@ impl Layers {
         self.of(|option| own.contains(option)).extract().map_err(|error| ConfigError::value(&error, file))
     }
 
-    /// Returns the layers with only the keys for which `takes` returns true. Some may be keys of the file that are no
+    /// Returns the layers with only the keys for which `takes` returns true. The file may have keys that are no
     /// options: the extraction of the options refuses these.
     fn of(&self, takes: impl Fn(&str) -> bool + Clone) -> Figment {
         let options = options();
@@ -262,10 +262,10 @@ fn check(config: &Config) -> Result<(), ConfigError> {
         return refuse("history-bytes", "must be at least 1");
     }
     if config.groups > 0 && config.shards.largest() == 0 {
-        return refuse("groups", "needs shards: without them there is nothing for further groups to replicate");
+        return refuse("groups", "needs shards: without shards, further groups replicate nothing");
     }
     if u16::from(config.groups) > config.shards.iter().map(|(_, shards)| shards).sum() {
-        return refuse("groups", "must not be more than there are shards");
+        return refuse("groups", "must not exceed the number of shards");
     }
     if config.workers > 1_024 {
         return refuse("workers", "must be at most 1024");
@@ -330,13 +330,13 @@ fn check_members(config: &Config) -> Result<(), ConfigError> {
     match (&config.initial_cluster, config.peer_listen) {
         (None, None) => Ok(()),
         (None, Some(_)) => refuse("peer-listen", "needs initial-cluster: a server that is alone listens for no others"),
-        (Some(_), None) => refuse("initial-cluster", "needs peer-listen: where this member listens for the others"),
+        (Some(_), None) => refuse("initial-cluster", "needs peer-listen: the address at which this member listens"),
         (Some(_), Some(listen)) if listen.port() == 0 => {
             refuse("peer-listen", "must have a port: the others know it from initial-cluster")
         }
-        (Some(_), Some(listen)) if listen == config.listen => refuse("peer-listen", "is what the API is served on"),
+        (Some(_), Some(listen)) if listen == config.listen => refuse("peer-listen", "is the address of the API"),
         (Some(cluster), Some(_)) if !cluster.may_have(&name) => {
-            let given = if config.name.is_some() { "" } else { ", which is that of the machine since none is given," };
+            let given = if config.name.is_some() { "" } else { ", the name of the machine since no name is given," };
             refuse("name", &format!("{name}{given} is not in initial-cluster: {cluster}"))
         }
         (Some(_), Some(_)) => Ok(()),
@@ -358,7 +358,7 @@ fn check_found(config: &Config) -> Result<(), ConfigError> {
         _ => {}
     }
     match &config.peer_advertise {
-        None if by_name => refuse("peer-advertise", "is needed: where the others find this member from now on"),
+        None if by_name => refuse("peer-advertise", "is needed: the address at which the others find this member"),
         Some(_) if !by_name => refuse("peer-advertise", "is for initial-cluster dns=HOST:PORT only"),
         Some(address) if !is_member_address(address) => refuse("peer-advertise", "is not HOST:PORT"),
         _ => Ok(()),

@@ -27,7 +27,7 @@ pub enum InitialCluster {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InitialClusterError {
     /// It has the wrong form.
-    #[error("{0:?} is not NAME=HOST:PORT, nor is it dns=HOST:PORT")]
+    #[error("{0:?} is neither NAME=HOST:PORT nor dns=HOST:PORT")]
     Form(String),
     /// A name that no member can have.
     #[error("{0:?} cannot be the name of a member: it takes letters, digits, dashes, dots and underscores, 63 at most")]

@@ -55,7 +55,7 @@ pub const ADDRESS_TYPES: [&str; 5] = ["Hostname", "InternalDNS", "InternalIP", "
 /// Issuer of service account tokens unless configured.
 pub const DEFAULT_ISSUER: &str = "https://kubernetes.default.svc";
 
-/// Returns the options of the part `A` as they are if no flag is given.
+/// Returns the options of the part `A` with their defaults.
 fn defaults<A: clap::Args>() -> A {
     let matches = A::augment_args(clap::Command::new("")).get_matches_from([""]);
     A::from_arg_matches(&matches).expect("every option has a default or may be missing")
@@ -96,7 +96,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer_listen: Option<SocketAddr>,
 
-    /// The members that form the cluster, this one among them, and where each listens for the others.
+    /// The members that form the cluster, this one among them, with the address at which each listens for the others.
     ///
     /// As `a=10.0.0.1:7443,b=10.0.0.2:7443,c=c.example:7443`, the same for every member: the members found the cluster
     /// once all of them run. Without it the server is alone, and opens no port for others.
@@ -107,7 +107,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_cluster: Option<InitialCluster>,
 
-    /// How many members form the cluster, with --initial-cluster dns=HOST:PORT. The same for every member.
+    /// Number of members that form the cluster, with --initial-cluster dns=HOST:PORT. The same for every member.
     #[arg(long, value_name = "N")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_cluster_size: Option<usize>,
@@ -331,7 +331,7 @@ pub struct Config {
     #[arg(long, value_name = "VERSION", default_value = "v1beta1")]
     pub authentication_token_webhook_version: String,
 
-    /// How long answers of this webhook are kept.
+    /// Time for which answers of this webhook are kept.
     #[arg(long, value_name = "SPAN", default_value = "2m0s")]
     pub authentication_token_webhook_cache_ttl: Span,
 
@@ -369,7 +369,7 @@ pub struct Config {
 
     /// Stop, as after SIGTERM, when the process that has started the server ends in any way.
     ///
-    /// For servers of tests, which leave no process behind when the tests are killed.
+    /// For tests: a server of a test ends even if the test is killed.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub end_with_parent: bool,

@@ -68,7 +68,7 @@ fn numbers_len(text: &str) -> usize {
 }
 
 /// Returns the pre-release in `extra`, the text after the numbers. It is empty if there is no pre-release. `None` if
-/// `extra` is not a pre-release, build metadata, or the former followed by the latter.
+/// `extra` is neither empty, nor a pre-release, nor build metadata, nor a pre-release with build metadata after it.
 fn before_build(extra: &str) -> Option<&str> {
     let is_list = |text: &str| {
         let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');

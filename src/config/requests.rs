@@ -18,9 +18,9 @@ pub struct RequestOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
     pub min_request_timeout: u64,
 
-    /// How often an HTTP/2 client is asked to connect anew, as a part of its requests: from 0 (never) to 0.02.
+    /// Part of the requests of an HTTP/2 client after which it is asked to connect anew: from 0 (never) to 0.02.
     ///
-    /// It finishes its requests, and its next connection may reach another member behind a load balancer.
+    /// The client finishes its requests, and its next connection may reach another member behind a load balancer.
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub goaway_chance: f64,
 

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use crate::catalogued::{CONSULTED, stored_resource};
 use crate::text_options::as_text;
 
-/// Tables that cannot have several shards: a write to them allocates addresses and ports, and for that must see the
-/// latest state of all objects.
+/// Tables that cannot have several shards: a write to them allocates addresses and ports, and must see the latest state
+/// of all objects for that.
 const WHOLE: [&str; 1] = ["services"];
 
 /// The meaning of `large`: the resources that large clusters write or read most.
 const LARGE: &str = "pods=8,events=8,nodes=8,coordination.k8s.io/leases=8,discovery.k8s.io/endpointslices=8";
 
-/// The numbers of shards, for the tables for which they are stated.
+/// The stated numbers of shards, by table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Shards(BTreeMap<String, u16>);

@@ -30,7 +30,7 @@ pub struct TokenOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account_jwks_uri: Option<String>,
 
-    /// Audience that tokens must be meant for; may be repeated. By default the issuers.
+    /// Audience for which tokens must be issued; may be repeated. By default the issuers.
     #[arg(long, value_name = "AUDIENCE")]
     #[serde(default)]
     pub api_audiences: Vec<String>,
@@ -41,7 +41,8 @@ pub struct TokenOptions {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub service_account_max_token_expiration_seconds: i64,
 
-    /// Let the tokens of pods, which kubelets renew each hour, be valid for a year, for programs that read theirs once.
+    /// Let the tokens of pods be valid for a year, for programs that read theirs once. Kubelets renew the tokens each
+    /// hour.
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub service_account_extend_token_expiration: bool,
