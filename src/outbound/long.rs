@@ -18,7 +18,7 @@ pub struct LongTarget(pub String);
 /// A connection that replaces the target of its first request. The caller writes `/` as the target.
 pub struct Renamed {
     io: Box<dyn Duplex>,
-    /// How many written bytes remain to be dropped: the method, a space, and the target.
+    /// The number of written bytes that remain to drop: the method, a space, and the target.
     skipped: usize,
     /// The bytes that replace them.
     instead: Bytes,

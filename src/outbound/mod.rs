@@ -3,7 +3,7 @@
 //! A [`Peer`] states the address of a server and how the server is authenticated. [`Outbound::send`] makes an HTTP
 //! request over pooled connections; each peer has a pool. [`Outbound::send_unpooled`] makes a request over a connection
 //! of its own, which upgrades and long-running requests need. Redirects are never followed. Failures are an [`Error`]
-//! in Go's words, since clients see them. An [`Egress`] says through which proxies peers are reached. [`grpc`] calls
+//! in Go's words, since clients see them. An [`Egress`] has the proxies through which peers are reached. [`grpc`] calls
 //! services on this machine. [`limits`] bounds connections, waiting requests and bytes.
 
 mod body;
@@ -78,7 +78,7 @@ impl Outbound {
         Self::through(self.egress.clone())
     }
 
-    /// Makes a request. The peer, not the URI, decides which server gets it. The URI is either a path and query, with
+    /// Makes a request. The peer, not the URI, decides the server. The URI is either a path and query, with
     /// the header `Host`, or complete; HTTP/2 takes the authority from it. The body of the answer is read as it
     /// arrives. After that, other requests can use the connection.
     ///

@@ -11,10 +11,10 @@ pub struct Peer {
     pub host: String,
     /// Port.
     pub port: u16,
-    /// The network that it is in.
+    /// Its network.
     pub network: Network,
-    /// Whether the connection is on behalf of a client. Addresses to which upstream forbids proxying are then refused,
-    /// also if a name resolves to them.
+    /// Whether the connection is on behalf of a client. Addresses to which the reference forbids proxying are then
+    /// refused, even if a name resolves to them.
     pub guarded: bool,
     /// The TLS settings. `None` for a connection without TLS.
     pub secure: Option<Secure>,

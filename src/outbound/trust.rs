@@ -20,8 +20,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Returns a verifier that accepts certificates that chain to a trusted one, and the trusted ones themselves.
-    /// Without `chains` it accepts any certificate.
+    /// Returns a verifier that accepts the trusted certificates, and certificates that chain to one of them. Without
+    /// `chains` it accepts any certificate.
     pub const fn new(
         chains: Option<Arc<WebPkiServerVerifier>>,
         trusted: Vec<CertificateDer<'static>>,

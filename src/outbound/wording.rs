@@ -49,8 +49,8 @@ fn certificate(error: &CertificateError, name: &ServerName<'_>) -> String {
     }
 }
 
-/// Describes that a certificate is valid for other names. Entries of `presented` look like `DnsName("a")` and
-/// `IpAddress(1.2.3.4)`.
+/// Describes a certificate that is valid only for other names than `wanted`. Entries of `presented` look like
+/// `DnsName("a")` and `IpAddress(1.2.3.4)`.
 fn wrong_name(presented: &[String], wanted: &str) -> String {
     let of_kind = |kind: &str| -> Vec<String> {
         let entries = presented.iter().filter_map(|entry| entry.strip_prefix(kind)?.strip_suffix(')'));

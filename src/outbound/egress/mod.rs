@@ -1,5 +1,5 @@
-//! Proxies through which this server reaches others (KEP-1281), as `--egress-selector-config-file` names them: a
-//! control plane that cannot reach its nodes reaches them through connections that the nodes' agents have opened.
+//! The proxies of `--egress-selector-config-file`, through which this server reaches others (KEP-1281). A control plane
+//! that cannot reach its nodes reaches them through connections that the nodes' agents have opened.
 
 mod connect;
 mod packet;
@@ -76,21 +76,21 @@ pub struct Proxy {
     endpoint: ProxyEndpoint,
 }
 
-/// How the proxy is asked for a connection.
+/// The protocol by which the proxy is asked for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
-    /// By the method CONNECT (RFC 9110, section 9.3.6).
+    /// The method CONNECT (RFC 9110, section 9.3.6).
     HttpConnect,
-    /// By a call of the konnectivity server.
+    /// A call of the konnectivity server.
     Grpc,
 }
 
-/// Where the proxy listens.
+/// The endpoint at which the proxy listens.
 #[derive(Debug)]
 enum ProxyEndpoint {
-    /// On a socket of this machine.
+    /// A socket of this machine.
     Socket(PathBuf),
-    /// At an address.
+    /// An address.
     Address {
         host: String,
         port: u16,

@@ -56,7 +56,7 @@ pub struct DialRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct DialResponse {
-    /// Why there is no connection; empty if there is one.
+    /// The reason why no connection was made; empty if one was made.
     #[prost(string, tag = "1")]
     pub error: String,
     /// The id of the connection in further messages.

@@ -21,7 +21,7 @@ pub enum EgressError {
     #[error(transparent)]
     Read(#[from] PkiError),
     /// The file is not valid YAML.
-    #[error("it is no YAML")]
+    #[error("it is not valid YAML")]
     Yaml(#[from] yaml::Error),
     /// The TLS settings are not valid.
     #[error(transparent)]

@@ -180,7 +180,7 @@ struct Carried {
     up: mpsc::Sender<Bytes>,
     packets: Packets,
     connection: i64,
-    /// Tells that this server's side is dropped.
+    /// Cancelled when this server's side is dropped.
     gone: CancellationToken,
 }
 
