@@ -1,4 +1,4 @@
-//! Which replicas are there, and what follows for the leaders of groups.
+//! Watches the other replicas, and replaces leaders that are gone or reach too few members.
 //!
 //! - [`pulse`] is the one timer of all groups. It lets idle groups rest as long as [`crate::peer::peer_view`] shows
 //!   that the other replicas are there.

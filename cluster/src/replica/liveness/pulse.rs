@@ -1,10 +1,10 @@
-//! The one timer of all groups: heartbeats, checks which replicas are there, rest for idle groups, and the search for
+//! The one timer of all groups: it sends heartbeats, checks the other replicas, lets idle groups rest, and finds
 //! leaders that have fallen silent.
 //!
-//! Heartbeats of all groups that a replica leads are due at the same time, so that those to one replica are sent by one
-//! write and received by one read. Idle groups send none: their leader asks every other replica, in one call each, to
-//! expect none. From then on the others watch the leader's process itself, and all groups that rest under it wake when
-//! they receive nothing from it any more.
+//! A replica sends the heartbeats of all groups that it leads at the same time. One write sends all of them that go to
+//! the same replica, and one read receives them. An idle group sends none: its leader asks every other replica, in one
+//! call for all idle groups, to expect none. From then on the other replicas watch the leader's process itself. All
+//! groups that rest under this process wake when nothing arrives from it any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Keeps leadership with replicas that reach the most members.
 //!
-//! When the link between two members is cut and a third one reaches both, neither of the two should lead: the other
-//! would get no entries, and its clients would wait. So each replica announces in its hello how many members it reaches
-//! in both directions. A replica hands over its leadership, as if drained, if one that it hears, in whichever direction
-//! they are connected, announces more members, and a majority of them. When a member is down, or cut off from all, no
-//! replica reaches more than the others, and nothing changes.
+//! The link between two members can be cut while a third one reaches both. Then neither of the two should lead: the
+//! other would get no entries, and its clients would wait. Each replica therefore announces in its hello the number of
+//! members that it reaches in both directions. A replica that leads may hear another one, in either direction, that
+//! announces more members, and a majority of them. It then hands over its leadership, as if drained. When a member is
+//! down, or cut off from all, no replica reaches more than the others, and nothing changes.
 
 use std::sync::Arc;
 
@@ -19,17 +19,17 @@ use crate::replica::leading::placement::Placement;
 use crate::replica::leading::reach;
 use crate::tasks;
 
-/// Compares how many members this replica reaches with what others announce.
+/// Compares the number of members that this replica reaches with the numbers that others announce.
 pub(super) struct Reachability {
     placement: Arc<Placement>,
     peers: Arc<dyn Peers>,
-    /// Since when another replica has been reaching more members.
+    /// When another replica began to reach more members. `None` if none does.
     since: Option<Instant>,
     /// When the members that are not reached were last called.
     called: Option<Instant>,
-    /// Since when no majority has been reached.
+    /// When this replica ceased to reach a majority. `None` if it reaches one.
     without_majority_since: Option<Instant>,
-    /// Whether this was logged.
+    /// Whether the loss of the majority was logged.
     is_loss_logged: bool,
 }
 
@@ -56,7 +56,8 @@ impl Reachability {
         self.placement.announce_reached_voters(reached_voters);
         self.log_majority(has_vote && 2 * (reached.len() + 1) <= reached.len() + unreached.len() + 1, now);
         let exceeds = |voter| reach::exceeds(self.peers.reached_voters(voter), reached_voters, voters.len());
-        // A replica that others cannot call may still be the leader that they hear: it calls them.
+        // One direction suffices: a replica that others cannot call may be the leader that they hear, because it calls
+        // them.
         let reaches_fewer = has_vote && others.filter(|voter| view.receives_from(*voter)).any(exceeds);
         self.since = reaches_fewer.then(|| self.since.unwrap_or(now));
         let reaches_fewer_for_long = self.since.is_some_and(|since| now >= since + REACHES_FEWER_PATIENCE);
@@ -69,7 +70,7 @@ impl Reachability {
         }
     }
 
-    /// Logs when no majority has been reached for a while, and when one is reached again.
+    /// Logs that no majority has been reached for a while, and that one is reached again.
     fn log_majority(&mut self, is_without_majority: bool, now: Instant) {
         self.without_majority_since = is_without_majority.then(|| self.without_majority_since.unwrap_or(now));
         let is_long = self.without_majority_since.is_some_and(|since| now >= since + MAJORITY_PATIENCE);

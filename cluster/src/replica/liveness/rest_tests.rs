@@ -1,4 +1,4 @@
-//! Groups that rest on three replicas, and what wakes them.
+//! Groups that rest on three replicas, and the events that wake them.
 
 use std::collections::BTreeMap;
 

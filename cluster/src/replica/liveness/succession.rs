@@ -59,8 +59,8 @@ pub(crate) async fn hand_over_without_majority(placement: &Placement, nodes: &[N
             continue;
         }
         let mut successors = successors(own, node);
-        // A leader that has asked another replica to take over commits nothing until there is a new leader, so only
-        // replicas that have nearly everything are asked.
+        // A leader that asks another replica to take over commits nothing until a new leader is elected. It therefore
+        // asks only replicas that have nearly all entries.
         successors.retain(|successor| node.leadership().has_caught_up(*successor));
         successors.sort_by_key(|successor| !node.connections().may_lead(*successor));
         for (rank, successor) in (0..).zip(&successors) {
