@@ -16,7 +16,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::tables;
 
-/// How the objects of a list or of a watch are shown.
+/// The form in which the objects of a list or of a watch are shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Show<'a> {
     /// Form and encoding.

@@ -26,7 +26,7 @@ use crate::limits;
 /// Size of a full TLS record (RFC 8446, section 5.1), in bytes.
 const RECORD: usize = 16_384;
 
-/// How many buffers of one write are used; HTTP/2 writes two.
+/// The number of buffers of one write that are used; HTTP/2 writes two.
 const SLICES: usize = 8;
 
 /// An accepted TLS connection.
@@ -38,7 +38,7 @@ pub struct BatchingStream {
     http1: Option<Inbound>,
     /// The last bytes that were written, less than a record.
     tail: Vec<u8>,
-    /// How many encrypted bytes were not sent.
+    /// The number of encrypted bytes that were not sent.
     held: usize,
     /// Whether the task was woken and will send before it reads.
     promised: bool,

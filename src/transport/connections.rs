@@ -36,8 +36,8 @@ impl Connections {
     /// Refuses new connections, and asks HTTP/2 clients to send no more requests. Each of their connections closes once
     /// its requests in progress have ended. Call this only when no thread accepts connections any more.
     pub fn leave(&self) {
-        // New clients are refused at once and can connect to another server, instead of waiting in a queue that nobody
-        // accepts from. Where the system cannot do this, they wait until the socket is closed.
+        // New clients are refused at once and can connect to another server. Otherwise they would wait in a queue from
+        // which no thread accepts. Where the system cannot refuse them, they wait until the socket is closed.
         let _ = self.0.listener.shutdown(Shutdown::Both);
         self.0.is_leaving.store(true, Ordering::SeqCst);
         self.0.left.notify_waiters();

@@ -112,8 +112,8 @@ fn has(headers: &HeaderMap, name: HeaderName, word: &str) -> bool {
     values.flat_map(|value| value.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
 }
 
-/// Returns whether a request asks for an upgrade, which it cannot if `may` is false. Removes the header `Upgrade` from
-/// all other requests, so that no later reader takes them for requests for an upgrade.
+/// Returns whether a request asks for an upgrade; `may` says whether it can. Removes the header `Upgrade` from all
+/// other requests, so that later readers do not take them for requests for an upgrade.
 fn upgrades(headers: &mut HeaderMap, may: bool) -> bool {
     let Some(protocol) = headers.get(UPGRADE) else { return false };
     let upgrades = may && !protocol.is_empty() && has(headers, CONNECTION, "upgrade");

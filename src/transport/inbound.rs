@@ -6,9 +6,9 @@
 //! head in [`CurrentRequest`]. Thus heads have one reader, with the rules of the reference, and no second reader that
 //! could understand them differently.
 //!
-//! The bytes after a request are not read before it was answered, because only then is it known whether they are HTTP.
-//! A connection therefore holds one request at a time, however many the client pipelines. A request for an upgrade is
-//! the last one: the bytes after it belong to the other protocol, or the connection closes.
+//! The bytes after a request are read only after its answer, which decides whether they are HTTP. A connection
+//! therefore holds one request at a time, however many the client pipelines. A request for an upgrade is the last one:
+//! the bytes after it belong to the other protocol, or the connection closes.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future as _;
@@ -48,7 +48,7 @@ impl Drop for Large {
     }
 }
 
-/// A request that the HTTP server was given.
+/// A request that was passed to the HTTP server.
 pub(super) enum Question {
     /// A request for the gateway.
     Request(Box<RequestHead>, Option<Large>),
@@ -56,7 +56,7 @@ pub(super) enum Question {
     Refused(Refusal),
 }
 
-/// The latest request of a connection that the HTTP server was given. Clones refer to the same request.
+/// The latest request of a connection that was passed to the HTTP server. Clones refer to the same request.
 #[derive(Clone, Default)]
 pub(super) struct CurrentRequest(Rc<RequestState>);
 
@@ -75,7 +75,7 @@ impl CurrentRequest {
         self.0.question.take()
     }
 
-    /// Notes that the HTTP server has the answer, which it writes before it reads again.
+    /// Notes that the HTTP server has the answer. The HTTP server writes it before it reads again.
     pub fn answered(&self) {
         self.0.is_open.set(false);
         let reader = self.0.reader.take();
@@ -124,9 +124,9 @@ pub(super) struct Inbound {
     /// The part of the buffer that was not processed.
     left: Range<usize>,
     current: CurrentRequest,
-    /// Whether the connection closes after the answer although the client may still send.
+    /// Whether the server closes the connection after the answer although the client may still send.
     is_cut: bool,
-    /// How long to wait for the client to close it then.
+    /// The wait for the client to close it in that case.
     close_wait: Option<Pin<Box<Sleep>>>,
 }
 

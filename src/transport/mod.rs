@@ -1,4 +1,4 @@
-//! Connections: from a listening socket to requests, and the bytes that are written to them.
+//! Connections of clients: accepts them, reads their requests, and sends the answers.
 
 mod batching_stream;
 mod chunked;

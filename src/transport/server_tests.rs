@@ -13,7 +13,7 @@ use super::*;
 
 /// Answers with the path and body of the request, or upgrades and echoes all bytes.
 async fn answer(request: HttpRequest) -> HttpResponse {
-    // Later, so that pipelined requests could get in between.
+    // Answers after a turn, in which a pipelined request could overtake this one.
     tokio::task::yield_now().await;
     if request.path() != "/switch" {
         return HttpResponse::Ok().body(format!("{} {}", request.method(), request.path()));
