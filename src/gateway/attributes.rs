@@ -18,7 +18,7 @@ pub(super) fn with_attributes<T>(
         Some((of, verb)) => {
             Some(resources::with_attributes(head, of, verb, |attributes| decide(&Attributes::Resource(attributes))))
         }
-        // The reference has no attributes to authorize for this path.
+        // The reference authorizes nothing for this path.
         None if matches!(routed, Routed::WatchOfNothing) => None,
         None => {
             let (verb, path) = (in_lower_case(head.method), path::decode(head.path));

@@ -58,7 +58,7 @@ pub(super) fn begin(
         PathKind::Other => {
             begun(&Requested { verb: &head.method.to_lowercase(), path: &decoded, object: None }, who, false)
         }
-        // The reference refuses it before auditing begins.
+        // The reference refuses this path before auditing begins.
         PathKind::WatchOfNothing => None,
     };
     let mut audited = audited?;

@@ -53,7 +53,7 @@ pub(super) enum Routed {
     Console(ConsolePart),
     /// A backup.
     Backup,
-    /// Discovery, health, or another document. The path may also name nothing.
+    /// Discovery, health, another document, or a path that names nothing.
     Document,
 }
 

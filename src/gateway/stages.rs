@@ -1,16 +1,16 @@
 //! The stages of a request, in the order in which it passes them:
 //!
-//! 1. [`identify`]: who sends it? Refused with 401.
-//! 2. [`impersonate`]: for whom does that user want to act?
-//! 3. [`route`]: what does it ask for?
-//! 4. [`bound`]: how long may it take?
-//! 5. [`act_as`]: may the user act for the other? Refused with 403.
-//! 6. [`take_seat`]: may one more request be in progress? If not, it waits, or is refused with 429.
-//! 7. [`authorize`]: may the user do this? Refused with 403.
-//! 8. [`serve`]: the answer.
+//! 1. [`identify`]: finds the user. Refuses with 401.
+//! 2. [`impersonate`]: reads the user for whom the first user wants to act.
+//! 3. [`route`]: finds the resource or document.
+//! 4. [`bound`]: bounds the time.
+//! 5. [`act_as`]: replaces the user by the impersonated one if that is allowed. Refuses with 403.
+//! 6. [`take_seat`]: takes a seat. Without a free one, the request waits or is refused with 429.
+//! 7. [`authorize`]: decides whether the user may make the request. Refuses with 403.
+//! 8. [`serve`]: answers.
 //!
-//! A stage passes a request on or refuses it, and answers nothing itself: [`pass`] makes every refusal an answer, and
-//! every answer leaves through [`super::handler::handle`], which gives it its `Audit-Id`, counts it and frees the seat.
+//! A stage passes a request on or refuses it, and answers nothing itself. [`pass`] makes every refusal an answer. Every
+//! answer leaves through [`super::handler::handle`], which gives it its `Audit-Id`, counts it and frees the seat.
 //! Metrics learn of a request from [`Progress`], to which each stage reports.
 //!
 //! A target with a badly escaped path is no URL and passes no stage. [`super::handler::handle`] refuses it with 400
@@ -71,7 +71,7 @@ pub(super) async fn pass(
     passed.unwrap_or_else(|refusal| refusal.answer(gateway, head, &caller, progress))
 }
 
-/// Passes a request whose user is known through the other stages.
+/// Passes a request through the stages after the first. Its user is known.
 async fn pass_further(
     gateway: &web::Data<Gateway>,
     router: &Addr<GatewayActor>,
@@ -196,8 +196,8 @@ fn take(
     }
 }
 
-/// Returns a decision of authorization, unless the server does not know the roles yet: then it cannot refuse anybody
-/// for lack of a role.
+/// Returns a decision of authorization. While the server does not know the roles, it cannot refuse a user for lack of a
+/// role: 503 then replaces the refusal.
 fn judge(gateway: &Gateway, allowed: ApiResult<()>) -> Result<(), StageRefusal> {
     allowed.or_else(|refused| {
         gateway.beginning.check(&gateway.registry, false)?;

@@ -34,7 +34,7 @@ impl Body {
     /// Returns the bytes.
     ///
     /// # Errors
-    /// 400 for a body that broke off, 413 for one that is too long, 500 for one that nobody waited for.
+    /// 400 for a body that broke off, 413 for a body that is too long, 500 for a body that was not awaited.
     pub(super) fn read(self) -> ApiResult<Bytes> {
         match self {
             Self::Read(read) => read,

@@ -49,7 +49,7 @@ impl BodySource {
 pub(super) struct Sent {
     pub(super) code: u16,
     pub(super) size: BodySize,
-    /// How many bytes the connection has taken.
+    /// The number of bytes that the connection has taken.
     pub(super) bytes: u64,
     /// `None` for a request that cannot be one of the slowest.
     pub(super) origin: Option<Box<Origin>>,
