@@ -30,11 +30,11 @@ pub struct Authenticated {
 
 /// Finds the user of a request.
 ///
-/// Tries in this order: a trusted client certificate; a bearer token, which may be a static one, one of a service
-/// account, a bootstrap token, one of an OpenID Connect provider, or one that a webhook knows. A request without
-/// credentials is anonymous. A token that no method knows is an error even where anonymous requests are allowed. An
-/// untrusted client certificate is an error too, unless a valid token comes with it. The gateway tries the headers of a
-/// trusted front proxy before it calls this.
+/// Tries a trusted client certificate first, and then a bearer token: a static token, one of a service account, a
+/// bootstrap token, one of an OpenID Connect provider, or one that a webhook knows. A request without credentials is
+/// anonymous. A token that no method knows is an error even where anonymous requests are allowed. An untrusted client
+/// certificate is an error too, unless a valid token comes with it. The gateway tries the headers of a trusted front
+/// proxy before it calls this.
 #[derive(Debug)]
 pub struct Authenticator {
     anonymous: Arc<User>,

@@ -323,7 +323,7 @@ fn of_file(path: &Path<'_>, name: &str, webhook: &Value, errors: &mut Errors) ->
 }
 
 /// Reads a span of time, which must be longer than zero. `default` replaces a span that is missing or zero. An empty
-/// `default` means that there is none.
+/// `default` replaces nothing.
 fn span(path: &Path<'_>, member: &str, text: &str, default: &str, errors: &mut Errors) -> Duration {
     let place = path.child(member);
     let nanos = |text: &str| if text.is_empty() { Some(0) } else { duration::parse(text) };

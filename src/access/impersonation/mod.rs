@@ -17,7 +17,7 @@ use crate::status::{ApiError, ApiResult};
 
 pub(super) use modes::Impersonators;
 
-/// The user that a request wants to act as.
+/// The user whom a request impersonates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Impersonation {
     user: String,

@@ -34,10 +34,11 @@ impl Conditions {
         self.0.is_empty()
     }
 
-    /// Returns whether all conditions are true for a request. A false condition outweighs others that fail.
+    /// Returns whether all conditions are true for a request. One false condition decides, even if others cannot be
+    /// evaluated.
     ///
     /// # Errors
-    /// Some conditions fail, and all others are true.
+    /// Some conditions cannot be evaluated, and all others are true.
     pub fn matches(&self, request: &Value) -> Result<bool, String> {
         let mut errors = Vec::new();
         for condition in &self.0 {
