@@ -24,11 +24,12 @@ pub struct AdmissionOptions {
     #[serde(default)]
     pub disable_admission_plugins: Vec<String>,
 
-    /// Seconds for which pods stay on nodes that are not ready, unless they state it (plugin DefaultTolerationSeconds).
+    /// Seconds for which pods stay on nodes that are not ready, unless the pods state a time (plugin
+    /// DefaultTolerationSeconds).
     #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().not_ready, allow_negative_numbers = true)]
     pub default_not_ready_toleration_seconds: i64,
 
-    /// Seconds for which pods stay on nodes that are not reachable, unless they state it (plugin
+    /// Seconds for which pods stay on nodes that are not reachable, unless the pods state a time (plugin
     /// DefaultTolerationSeconds).
     #[arg(long, value_name = "SECONDS", default_value_t = LostNodes::default().unreachable, allow_negative_numbers = true)]
     pub default_unreachable_toleration_seconds: i64,

@@ -42,7 +42,8 @@ pub enum AuditVersion {
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct AuditOptions {
-    /// File with the policy of auditing (Policy of audit.k8s.io): which requests are recorded, and how much of them.
+    /// File with the policy of auditing (Policy of audit.k8s.io). It selects the requests to record, and the parts of
+    /// them.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_policy_file: Option<PathBuf>,
@@ -106,7 +107,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub audit_log_batch_throttle_burst: u32,
 
-    /// Write events that are too large without their objects, and drop those that are too large even so.
+    /// Leave the objects out of events that are too large to write, and drop events that are still too large.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub audit_log_truncate_enabled: bool,
@@ -163,7 +164,7 @@ pub struct AuditOptions {
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub audit_webhook_batch_throttle_burst: u32,
 
-    /// Send events that are too large without their objects, and drop those that are too large even so.
+    /// Leave the objects out of events that are too large to send, and drop events that are still too large.
     #[arg(long, value_name = "BOOL", default_value_t = false, num_args = 0..=1, require_equals = true,
           default_missing_value = "true", action = clap::ArgAction::Set)]
     pub audit_webhook_truncate_enabled: bool,

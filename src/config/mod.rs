@@ -3,8 +3,8 @@
 //! It is the only list of options: flags, help, keys of the file (TOML) and environment variables all follow from it.
 //! The flag `--data-dir` is the key `data-dir` in a file and `FLOTILLA_DATA_DIR` in the environment.
 //!
-//! The options of some parts are structs of their own, which are read separately: in a struct with flattened parts,
-//! serde can neither refuse unknown keys of a file nor say which key of a part is wrong.
+//! The options of some parts are structs of their own, which are read separately. In a struct with flattened parts,
+//! serde cannot refuse unknown keys of a file, and cannot say which key of a part is wrong.
 
 mod admission;
 mod audit;
@@ -126,7 +126,7 @@ pub struct Config {
 
     /// Address under which others reach the server: in the kubeconfig, the certificate and the Service `kubernetes`.
     ///
-    /// By default the address of --listen, or the loopback address if that is unspecified.
+    /// By default the address of --listen, or the loopback address if --listen has an unspecified address.
     #[arg(long, value_name = "ADDR")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advertise_address: Option<IpAddr>,
