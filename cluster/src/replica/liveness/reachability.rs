@@ -93,7 +93,7 @@ impl Reachability {
         tasks::detached_here("hand over", async move { placement.hand_over_all().await.unwrap_or_default() });
     }
 
-    /// Calls a member, so that a connection is made as soon as possible: there may be no other call to it.
+    /// Calls a member to make a connection as soon as possible. Otherwise this replica might not call it at all.
     fn call(&self, group: &Node, member: u64) {
         let address = group.roster().address(member).unwrap_or_default();
         tasks::detached_here("hello", self.peers.hello_of(&address, HELLO_TIMEOUT).map(drop));

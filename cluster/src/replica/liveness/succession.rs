@@ -1,7 +1,7 @@
 //! Replaces a leader whose process is gone, without waiting for the election timeout.
 //!
-//! A broken connection says little. But if nothing listens at the leader's address any more, its process has ended, and
-//! it leads no longer. If it is alive after all and only this replica cannot reach it, the cost is one election.
+//! A broken connection proves little. But if nothing listens at the leader's address any more, the leader's process has
+//! ended. If the process runs after all and only this replica cannot reach it, the cost is one election.
 //!
 //! A leader that is frozen or cut off sends nothing on any connection. A healthy one sends a beat at least every
 //! quarter of a second. A replica that misses these beats asks the others whether they would vote. They refuse as long
