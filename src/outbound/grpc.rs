@@ -126,7 +126,7 @@ async fn connect(socket: &str) -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// Reads the outcome of a call from headers or trailers, either of which may have it.
+/// Reads the outcome of a call from headers or trailers. Either may have it.
 fn refusal(headers: &HeaderMap) -> Result<(), GrpcError> {
     let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     match text("grpc-status") {

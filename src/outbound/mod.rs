@@ -78,9 +78,9 @@ impl Outbound {
         Self::through(self.egress.clone())
     }
 
-    /// Makes a request. The peer, not the URI, decides the server. The URI is either a path and query, with
-    /// the header `Host`, or complete; HTTP/2 takes the authority from it. The body of the answer is read as it
-    /// arrives. After that, other requests can use the connection.
+    /// Makes a request. The peer, not the URI, decides the server. The URI is either a path and query, with the header
+    /// `Host`, or complete; HTTP/2 takes the authority from it. The body of the answer is read as it arrives. After
+    /// that, other requests can use the connection.
     ///
     /// # Errors
     /// The peer cannot be reached, its certificate is not accepted, the connection fails, or the answer does not begin

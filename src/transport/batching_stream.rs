@@ -1,7 +1,7 @@
 //! A TLS connection that gathers the writes of HTTP/2 and sends them once per turn of its task.
 //!
-//! HTTP/2 flushes its connection after each frame. If every flush sent the frame, it would cost a TLS record and a
-//! system call, although the task usually writes several frames in a turn: an answer and its end, or an event for each
+//! HTTP/2 flushes its connection after each frame. Sending the frame at each flush would cost a TLS record and a system
+//! call every time. But the task usually writes several frames in a turn: an answer and its end, or an event for each
 //! of a hundred watches. Therefore a flush only wakes the task once more. The task sends the written bytes when it next
 //! reads, after all tasks that were ready in between. Many written bytes are sent without delay.
 

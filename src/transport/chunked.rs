@@ -17,7 +17,7 @@ enum ChunkStage {
     /// Reads the line with the size of the next chunk.
     #[default]
     Size,
-    /// Reads a chunk of which this many bytes are missing.
+    /// Reads a chunk; this many bytes of it are missing.
     Data(u64),
     /// Reads the line end after a chunk.
     End,

@@ -99,7 +99,7 @@ impl CurrentRequest {
 /// The part of the input that follows.
 enum InboundStage {
     Head,
-    /// A body of which this many bytes are missing.
+    /// A body; this many bytes of it are missing.
     Body(u64),
     Chunks(Chunked),
     /// Bytes of another protocol.

@@ -1,9 +1,8 @@
 //! Bounds the bytes that the streams of a connection produce before the client receives them.
 //!
 //! HTTP/2 buffers some hundred kilobytes for each stream whose client has an open window, even while the socket is
-//! full. Therefore streams ask here before they produce more. They wait while the socket is full. After
-//! a number of bytes, they give the connection a turn to send. This bounds the memory of a connection for any number
-//! of streams.
+//! full. Therefore streams ask here before they produce more. They wait while the socket is full. After a number of
+//! bytes, they give the connection a turn to send. This bounds the memory of a connection for any number of streams.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -19,7 +18,7 @@ pub struct Outlet(Rc<State>);
 struct State {
     /// Whether the socket is full.
     is_full: Cell<bool>,
-    /// How often it became full.
+    /// The number of times that it became full.
     times: Cell<u64>,
     /// Bytes from streams since the connection last had a turn.
     given: Cell<usize>,
