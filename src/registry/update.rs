@@ -18,7 +18,7 @@ use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
-    /// Changes an object. Repeats that on the newer state when another write comes first, up to a bound.
+    /// Changes an object. When another write comes first, repeats the change on the newer state, up to a bound.
     pub async fn update(
         &self,
         target: Target<'_>,

@@ -1,8 +1,8 @@
 //! Allocates cluster IPs and node ports of services: takes them before a service is written, frees those that it no
 //! longer needs.
 //!
-//! The allocation is derived from stored objects and has no state of its own. A cluster IP is taken by creating its
-//! `IPAddress`, which the store allows only one writer to do. A node port is taken while a stored service has it
+//! The allocation is derived from stored objects and has no state of its own. A write takes a cluster IP by creating
+//! its `IPAddress`; the store lets only one writer create it. A node port is taken while a stored service has it
 //! ([`NodePorts`] follows the table of services), and is claimed among all members while a service that needs it is
 //! being written ([`claiming`]).
 

@@ -1,4 +1,5 @@
-//! Repairs what interrupted writes left behind: addresses without a service, and services whose address is not claimed.
+//! Repairs the state that interrupted writes left behind: addresses without a service, and services whose address is
+//! not claimed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
