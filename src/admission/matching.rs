@@ -14,7 +14,7 @@ const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operat
 /// The wildcard in lists of rules.
 const ANY: &str = "*";
 
-/// Which writes match: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
+/// The criteria for writes: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criteria {
     rules: Vec<MatchRule>,

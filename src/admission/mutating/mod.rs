@@ -27,7 +27,7 @@ pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::On).
     Box::pin(mutate(&admission.mutating, attributes))
 });
 
-/// Why a policy could not be evaluated.
+/// The reason why a policy could not be evaluated.
 struct EvaluationFailure {
     message: String,
     ignored: bool,
