@@ -107,8 +107,8 @@ impl Links {
         self.links.lock().user(token, now)
     }
 
-    /// Uses up a link, and returns the token of a new session of its user. `None` for a link that has been used, is too
-    /// old or was never issued, and if the machine has no random numbers.
+    /// Uses up a link, and returns the token of a new session of its user. Returns `None` for a link that has been
+    /// used, is too old or was never issued. Also returns `None` if the machine has no random numbers.
     pub fn exchange(&self, token: &str, now: Instant) -> Option<String> {
         let user = {
             let mut links = self.links.lock();
