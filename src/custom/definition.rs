@@ -74,18 +74,18 @@ pub struct Version {
     pub table: CustomTable,
     /// Whether it has the subresource `status`.
     pub status: bool,
-    /// Where objects keep their replicas. `None` without the subresource `scale`.
+    /// The paths at which objects keep the values of their Scale. `None` without the subresource `scale`.
     pub scale: Option<ScalePaths>,
     /// The fields that `fieldSelector` may name, as paths of names.
     pub selectable: Vec<Vec<String>>,
 }
 
-/// Where a custom object keeps the values of its Scale, as paths of names.
+/// The paths at which a custom object keeps the values of its Scale, as lists of names.
 #[derive(Debug)]
 pub struct ScalePaths {
-    /// Replicas asked for.
+    /// The desired replicas.
     pub replicas: Vec<String>,
-    /// Replicas observed.
+    /// The observed replicas.
     pub observed: Vec<String>,
     /// The label selector in its text form, if the definition names one.
     pub selector: Option<Vec<String>>,
@@ -160,7 +160,7 @@ impl Definition {
         self.version(name).filter(|version| version.served)
     }
 
-    /// Drops the fields that the schema does not have. The object's own `apiVersion` decides which schema that is.
+    /// Drops the fields that the schema does not have. The object's own `apiVersion` selects the schema.
     pub fn prune(&self, object: &mut Value) {
         if let Some(version) = self.of_api_version(object.str_at(&["apiVersion"])) {
             prune(&version.schema, object, true);
@@ -211,7 +211,7 @@ impl Version {
         }
     }
 
-    /// Reports which CEL rules an object breaks. `old` is the stored object, and `errors` has the errors of other
+    /// Reports the CEL rules that an object breaks. `old` is the stored object, and `errors` has the errors of other
     /// checks.
     pub fn judge(&self, object: &Value, old: Option<&Value>, errors: &mut Errors, warnings: &mut Vec<String>) {
         if let Some(published) = &self.published {

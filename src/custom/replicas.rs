@@ -7,7 +7,7 @@ use crate::field::{Errors, Path};
 use crate::patch::go_text;
 
 /// Checks that replicas are within the range that a Scale allows, and that the selector is a text. A write of the
-/// status cannot change the replicas asked for, so these are not checked then.
+/// status cannot change the desired replicas. They are not checked then.
 pub(super) fn validate(paths: &ScalePaths, object: &Value, is_status: bool, errors: &mut Errors) {
     if !is_status {
         validate_replicas(&paths.replicas, object, errors);

@@ -58,8 +58,8 @@ impl Custom {
         &self.definition.stored().kind
     }
 
-    /// Returns whether documents that name each resource once describe it in this version: the stored one, or the first
-    /// served one if the stored one is not served.
+    /// Returns whether documents that name each resource once describe it in this version. They describe the stored
+    /// version, or the first served version if the stored one is not served.
     pub fn is_first(&self) -> bool {
         let (versions, storage) = (&self.definition.versions, self.definition.storage);
         match versions[storage].served {
@@ -69,8 +69,8 @@ impl Custom {
     }
 
     /// Conforms an object that a client sent: decodes its metadata, and drops the fields that the schema does not have.
-    /// The object's own `apiVersion` decides which schema that is. Returns the paths of dropped fields. Values of wrong
-    /// types stay; [`Custom::validate`] reports them. An object of another kind stays as it is; [`Custom::check_type`]
+    /// The object's own `apiVersion` selects the schema. Returns the paths of dropped fields. Values of wrong types
+    /// stay; [`Custom::validate`] reports them. An object of another kind stays as it is; [`Custom::check_type`]
     /// refuses it.
     ///
     /// # Errors
