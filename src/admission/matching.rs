@@ -105,7 +105,7 @@ impl Criteria {
     }
 
     /// Returns the version in which a write matches: that of the request, or an equivalent one that a rule names.
-    /// `None` if it does not match.
+    /// Returns `None` if the write does not match.
     ///
     /// # Errors
     /// 404 if the rules match but the namespace of the write does not exist.

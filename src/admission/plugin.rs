@@ -70,7 +70,7 @@ pub struct Prerequisite {
 pub type Mutate = fn(&BuiltInAttributes<'_>, &mut Value) -> ApiResult<()>;
 /// Refuses a finished object.
 pub type Validate = fn(&BuiltInAttributes<'_>, &Value) -> ApiResult<()>;
-/// Returns an object that must exist before a write goes on. `None` if there is nothing to create.
+/// Returns an object that must exist before a write goes on. Returns `None` if there is nothing to create.
 pub type Prepare = fn(&BuiltInAttributes<'_>) -> ApiResult<Option<Prerequisite>>;
 /// Creates such an object.
 pub type Provide<'p> = dyn Fn(Prerequisite) -> LocalBoxFuture<'p, ApiResult<()>> + 'p;

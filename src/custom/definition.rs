@@ -92,7 +92,7 @@ pub struct ScalePaths {
 }
 
 impl Definition {
-    /// Reads a stored definition. `None` until it is established, and if it has no storage version.
+    /// Reads a stored definition. Returns `None` if it is not established, or has no storage version.
     pub fn of(object: &Value) -> Option<Self> {
         if !is_true(object, "Established") {
             return None;
@@ -150,12 +150,12 @@ impl Definition {
         &self.versions[self.storage]
     }
 
-    /// Returns the version of this name, served or not. `None` if the definition has no such version.
+    /// Returns the version of this name, served or not. Returns `None` if the definition has no such version.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// Returns the version of this name. `None` if it is not served.
+    /// Returns the version of this name. Returns `None` if it is not served.
     pub fn served(&self, name: &str) -> Option<&Version> {
         self.version(name).filter(|version| version.served)
     }
@@ -167,7 +167,8 @@ impl Definition {
         }
     }
 
-    /// Returns the version that an `apiVersion` names, served or not. `None` for other groups and unknown versions.
+    /// Returns the version that an `apiVersion` names, served or not. Returns `None` for other groups and unknown
+    /// versions.
     pub fn of_api_version(&self, api_version: &str) -> Option<&Version> {
         let (group, version) = api_version.split_once('/')?;
         self.version(version).filter(|_| group == self.group)
@@ -262,7 +263,7 @@ fn path(text: &str) -> Vec<String> {
 }
 
 /// Returns the warning about a deprecated version. Without a text of its own, the version gets the general one, which
-/// names the best newer version that is served and not deprecated. `None` if the version is not deprecated.
+/// names the best newer version that is served and not deprecated. Returns `None` if the version is not deprecated.
 fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Option<String> {
     if !version.is_true_at(&["deprecated"]) {
         return None;

@@ -72,7 +72,7 @@ impl Definitions {
     }
 }
 
-/// Reads a definition. `None` if the object cannot be decoded, or the definition is not established.
+/// Reads a definition. Returns `None` if the object cannot be decoded, or the definition is not established.
 fn read(object: &Arc<Object>) -> Option<Definition> {
     Definition::of(&skip_unreadable(tree(object))?)
 }

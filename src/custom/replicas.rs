@@ -39,8 +39,8 @@ fn validate_replicas(names: &[String], object: &Value, errors: &mut Errors) {
     errors.invalid(&Path::root(&path(names)), &shown.into(), why);
 }
 
-/// Returns the value at a path. `None` if a member on the way is absent or null, or if the last one is absent. `Err` is
-/// the message about a member on the way that is not an object.
+/// Returns the value at a path. Returns `None` if a member on the way is absent or null, or if the last one is absent.
+/// `Err` is the message about a member on the way that is not an object.
 fn find<'v>(names: &[String], object: &'v Value) -> Result<Option<&'v Value>, String> {
     let mut found = object;
     for (n, name) in names.iter().enumerate() {

@@ -99,7 +99,7 @@ impl Custom {
         }
     }
 
-    /// Returns the schema of the version that an object states. `None` when it states another kind.
+    /// Returns the schema of the version that an object states. Returns `None` if the object states another kind.
     fn stated_schema(&self, object: &Value) -> Option<&Structural> {
         let (group, version) = object.str_at(&["apiVersion"]).split_once('/')?;
         let is_own = group == self.definition.group && object.str_at(&["kind"]) == self.definition.kind;
@@ -163,7 +163,7 @@ impl Custom {
         Ok(object)
     }
 
-    /// Returns the definition if a webhook converts its objects. `None` if the server converts them.
+    /// Returns the definition if a webhook converts its objects. Returns `None` if the server converts them.
     pub fn converted_by_webhook(&self) -> Option<&Arc<Definition>> {
         Some(&self.definition).filter(|definition| definition.conversion.is_some())
     }
@@ -219,8 +219,8 @@ impl Custom {
         self.translated(object, to)
     }
 
-    /// Does the same as [`Custom::convert`], and returns the type of the other version as well. `None` if a webhook
-    /// converts and its result was not fetched.
+    /// Does the same as [`Custom::convert`], and returns the type of the other version as well. Returns `None` if a
+    /// webhook converts and its result was not fetched.
     ///
     /// # Errors
     /// 500 if the definition has no such version.

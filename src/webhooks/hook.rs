@@ -142,7 +142,8 @@ impl Hook {
         Ok(Peer { host, port, network, guarded: false, secure: (!self.is_plain()).then_some(secure) })
     }
 
-    /// Returns host and port, by which [`super::Users`] finds the user for the webhook. `None` if it has no address.
+    /// Returns host and port, by which [`super::Users`] finds the user for the webhook. Returns `None` if it has no
+    /// address.
     pub fn target(&self) -> Option<String> {
         match &self.destination {
             HookDestination::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
