@@ -78,7 +78,7 @@ impl SharedKeys {
             ));
             return Ok(());
         };
-        // One Secret holds all keys, so that a crash of this process leaves no part of them behind, and keys of two
+        // One Secret holds all keys. A crash of this process therefore leaves no part of them behind, and keys of two
         // runs are never mixed.
         let mut files = Map::new();
         files.insert("admin.kubeconfig", STANDARD.encode(read_credential(&kubeconfig)?));

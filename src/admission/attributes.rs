@@ -40,7 +40,7 @@ pub struct DynamicAttributes<'a> {
     /// The object that will be stored, or the document, or the options of a connection, in the version in which the
     /// registry validates it: see [`DynamicAttributes::seen_as`]. `None` for a deletion.
     pub object: Option<Value>,
-    /// The stored object. `None` where there is none.
+    /// The stored object. `None` if there is none.
     pub old: Option<Value>,
     /// Options of the request, with their kind. `None` for a connection.
     pub options: Option<Value>,

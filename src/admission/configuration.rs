@@ -36,7 +36,7 @@ pub struct Configuration {
     pub pod_security: pod_security::Settings,
     /// The rates of events.
     pub event_rates: EventRates,
-    /// How long pods stay on lost nodes. Flags set it.
+    /// The times for which pods stay on lost nodes. Flags set them.
     pub lost_nodes: LostNodes,
     /// The tolerations of namespaces that state none.
     pub tolerations: Tolerations,

@@ -1,5 +1,5 @@
-//! Rates of events: how many may be written in all, to one namespace, by one user, or by one source about one object
-//! (Configuration of `eventratelimit.admission.k8s.io`).
+//! Rates of events: the limits for all events, for those of one namespace, of one user, and of one source about one
+//! object (Configuration of `eventratelimit.admission.k8s.io`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;

@@ -10,7 +10,7 @@ use flotilla_proto::value::Value;
 pub struct Reinvocation {
     /// Whether this is the second round.
     pub is_second: bool,
-    /// Whether the object changed, so that a second round follows.
+    /// Whether the object changed. A second round then follows.
     pub is_wanted: bool,
     /// The policies that ran.
     pub policies: Invoked,
@@ -23,9 +23,9 @@ pub struct Reinvocation {
 pub struct Invoked {
     /// The object when the plugin finished its round.
     left: Option<Value>,
-    /// Those that ran since the object changed last, and may run again.
+    /// The keys of policies or webhooks that ran since the object changed last, and may run again.
     willing: HashSet<String>,
-    /// Those that must run in the second round.
+    /// The keys of policies or webhooks that must run in the second round.
     again: HashSet<String>,
 }
 

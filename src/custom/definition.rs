@@ -140,7 +140,7 @@ impl Definition {
         is_same
     }
 
-    /// Compiles the CEL rules of all versions ahead, so that requests need not wait.
+    /// Compiles the CEL rules of all versions ahead. Requests then need not wait.
     pub fn compile(&self) {
         self.versions.iter().for_each(Version::compile);
     }

@@ -1,4 +1,4 @@
-//! Follows the definitions in the store, so that every replica serves the resources that they define.
+//! Follows the definitions in the store. Every replica thus serves the resources that they define.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -326,7 +326,7 @@ pub const FROM_THE_START: &[&str] = &[WEBHOOK_NAMELESS, AGGREGATED_NAMELESS, LOG
 pub const WEBHOOK_NAMELESS: &str = "apiserver_webhooks_x509_missing_san_total";
 /// Counts certificates of aggregated servers without subject alternative names.
 pub const AGGREGATED_NAMELESS: &str = "apiserver_kube_aggregator_x509_missing_san_total";
-/// Counts how often aggregated servers became unavailable.
+/// Counts the times at which aggregated servers became unavailable.
 pub const AGGREGATED_LOST: &str = "aggregator_unavailable_apiservice_total";
 /// Counts streams that were translated.
 pub const STREAMS_TRANSLATED: &str = "apiserver_stream_translator_requests_total";

@@ -1,4 +1,5 @@
-//! Continue tokens: where the next page of a list begins (API concepts, "Retrieving large results sets in chunks").
+//! Continue tokens: the place where the next page of a list begins (API concepts, "Retrieving large results sets in
+//! chunks").
 
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};

@@ -22,7 +22,7 @@ pub struct Page {
     pub revision: Revision,
     /// The token for the next page. `None` when this is the last.
     pub next: Option<String>,
-    /// How many objects follow this page. `None` if the server does not say.
+    /// The number of objects that follow this page. `None` if the server does not state it.
     pub remaining: Option<u64>,
     rows: Rows,
 }
@@ -30,7 +30,7 @@ pub struct Page {
 enum Rows {
     /// Read before the answer begins, because the head of the answer depends on them.
     Collected(std::vec::IntoIter<Arc<Object>>),
-    /// Read while the answer is sent, so that memory does not grow with the length of the list.
+    /// Read while the answer is sent: memory does not grow with the length of the list.
     Streamed(Box<Streamed>),
 }
 
@@ -167,8 +167,8 @@ pub fn selects(selection: &Selection, object: &Object) -> bool {
     selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
 }
 
-/// Returns how many objects may be compared with a selection before the time is checked: fewer for a selection with
-/// many requirements.
+/// Returns the number of objects that are compared with a selection before the time is checked. It is smaller for a
+/// selection with many requirements.
 fn objects_at_once(selection: &Selection) -> usize {
     (limits::SELECTION_CHECKS / selection.requirements().max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS)
 }
@@ -282,7 +282,7 @@ pub struct UnreadPage {
     scope: Scope,
     /// Whether the selection demands another namespace than the path.
     is_empty: bool,
-    /// How many objects the page may have; 0 for all.
+    /// The largest number of objects on the page; 0 for all.
     limit: usize,
     token: Option<Token>,
 }

@@ -49,7 +49,7 @@ pub struct Tables {
     pub store: Store,
     /// The resources that are served.
     pub resources: Resources,
-    /// Decides which users may do what.
+    /// Decides about the permissions of users.
     pub authorizer: Authorizer,
     /// Counts and times operations.
     pub metrics: Arc<Metrics>,

@@ -30,7 +30,7 @@ fn listed(served: &Served, found: &[Arc<Object>]) -> ApiError {
     ApiError { details: Some(Box::new(details)), ..ApiError::new(500, REASON, message) }
 }
 
-/// The objects that are known to be unreadable, so that a list that contains one is refused before its answer begins.
+/// The objects that are known to be unreadable. A list that contains one is refused before its answer begins.
 #[derive(Debug, Default)]
 pub struct Unreadable {
     count: AtomicUsize,

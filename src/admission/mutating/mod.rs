@@ -146,7 +146,7 @@ impl Changing<'_, '_> {
         Ok(())
     }
 
-    /// Records that the object changed, so that all earlier policies run again.
+    /// Records that the object changed. All earlier policies then run again.
     fn changed(&mut self) {
         self.attributes.reinvocation.policies.changed();
         self.attributes.reinvocation.is_wanted = true;

@@ -301,7 +301,7 @@ impl NodeWrite<'_> {
         stored_tree(&object).ok()
     }
 
-    /// Returns what [`NodeWrite::glance`] returns for the core group, or 404 when the object does not exist.
+    /// Returns an object of the core group as [`NodeWrite::glance`] does, or 404 when the object does not exist.
     fn found(&self, resource: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, Why> {
         let found = self.glance("", resource, namespace, name);
         found.ok_or_else(|| Why::Other(ApiError::not_found("", kind, name)))

@@ -159,7 +159,7 @@ impl Registry {
     }
 }
 
-/// Marks the write that needed a claim as ended, so that dropping the claim removes it.
+/// Marks the write that needed a claim as ended. Dropping the claim then removes it.
 pub(super) fn end(claimed: Option<Claimed>) {
     if let Some(claimed) = claimed {
         claimed.writing.store(false, Ordering::Relaxed);

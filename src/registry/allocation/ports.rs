@@ -16,8 +16,8 @@ use crate::status::{ApiError, ApiResult};
 use crate::tables::stored_value;
 use crate::unreadable::skip_unreadable;
 
-/// The range of node ports, and which of them are taken. The index is derived from the table, so it is correct after a
-/// restart and on every replica.
+/// The range of node ports, and the ports in it that are taken. The index is derived from the table. It is therefore
+/// correct after a restart and on every replica.
 #[derive(Debug, Clone)]
 pub struct NodePorts {
     range: PortRange,

@@ -144,7 +144,7 @@ fn is_of(claim: &Object, owner: Owner<'_>) -> bool {
 /// Returns the addresses of a stored service.
 ///
 /// # Errors
-/// When it cannot be decoded.
+/// The service cannot be decoded.
 pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
     Ok(service_allocation::held(&stored_value(service)?).addresses)
 }
@@ -152,8 +152,7 @@ pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
 /// Returns the namespace and the name of the service for which this server claimed an `IPAddress`. Returns `None` if
 /// another manager claimed it.
 ///
-/// # Errors
-/// When it cannot be decoded.
+/// The claim cannot be decoded.
 pub fn claimant(claim: &Object) -> ApiResult<Option<(String, String)>> {
     let value = stored_value(claim)?;
     Ok(claimed(claim, &value).map(|(_, owner)| (owner.namespace.to_owned(), owner.name.to_owned())))
