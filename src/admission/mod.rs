@@ -198,7 +198,7 @@ impl Admission {
         self.published.send_replace(published);
     }
 
-    /// Waits until this many plugins have published. Before that, no write may pass: the policies and webhooks are not
+    /// Waits until this many plugins have published. No write may pass before that: the policies and webhooks are not
     /// known.
     pub async fn is_complete(&self, plugins: usize) {
         let _ = self.published.subscribe().wait_for(|published| *published >= plugins).await;

@@ -143,7 +143,7 @@ impl StatusWriter<'_> {
         }
     }
 
-    /// Checks whether the user may do it. `Err` holds the text of the refusal.
+    /// Checks that the user has a permission. `Err` holds the text of the refusal.
     fn check(&self, of: ResourceAttributes<'_>) -> Result<(), String> {
         let attributes = Attributes::Resource(ResourceAttributes {
             group: GROUP,

@@ -194,8 +194,8 @@ impl Registry {
     }
 }
 
-/// Replaces members of `new` that equal those of `old` by the same shared value. This spares later steps from
-/// comparing, checking or encoding them again.
+/// Replaces members of `new` that equal those of `old` by the same shared value. Later steps then
+/// need not compare, check or encode them again.
 fn share(new: &mut Value, old: &Value) {
     for (key, member) in new.as_object_mut().into_iter().flat_map(Map::iter_mut) {
         let before = old.at(&[key]);

@@ -62,8 +62,8 @@ impl Caller {
         Self::of(Identity::of_api_server(manager).into_server())
     }
 
-    /// Makes the impersonated user the user of a client that impersonates. If a webhook must be asked first, leaves the
-    /// question in the inquiry and changes nothing.
+    /// Replaces the user of a client that impersonates another user by that other user. If a webhook must be asked
+    /// first, leaves the question in the inquiry and changes nothing.
     ///
     /// # Errors
     /// 403 when the user may not impersonate the other user.

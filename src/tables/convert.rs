@@ -32,7 +32,7 @@ pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
     }
 }
 
-/// Converts an object that [`to_stored`] returned back to the version of the request, as if it had been stored.
+/// Converts a result of [`to_stored`] to the version of the request, as if it had been stored.
 pub fn as_if_stored(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
         Some(custom) => custom.show(custom.store(object)?),
