@@ -28,7 +28,7 @@ impl Effort {
         budget.min(self.left)
     }
 
-    /// Subtracts a cost from the cost that may still be spent.
+    /// Subtracts the cost of an evaluation.
     pub fn spend(&mut self, cost: u64) {
         self.left = self.left.saturating_sub(cost);
     }
