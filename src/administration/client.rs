@@ -59,7 +59,7 @@ pub enum ClientError {
         code: u16,
         /// The message of the server.
         message: String,
-        /// The sort of thing in the request that the server does not know: `members`, `groups`, or empty.
+        /// The kind of names in the request that the server does not know: `members`, `groups`, or empty.
         unknown: String,
     },
     /// The answer exceeds the bound.
@@ -138,7 +138,7 @@ impl Client {
         self.download_as(path, "*/*")
     }
 
-    /// As [`Client::download`], in a form that an `Accept` header asks for.
+    /// Does the same as [`Client::download`], in a form that an `Accept` header asks for.
     ///
     /// # Errors
     /// See [`ClientError`].

@@ -133,7 +133,7 @@ impl FromStr for NewMember {
     }
 }
 
-/// Why a command failed.
+/// The reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The kubeconfig cannot be used.

@@ -37,7 +37,7 @@ pub struct SharedKeys {
     to_secret: Option<String>,
 }
 
-/// Why the keys could not be created or stored.
+/// The reasons why the keys could not be created or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedKeysError {
     /// A file cannot be read or written, or is damaged.
@@ -65,7 +65,7 @@ impl SharedKeys {
     /// # Errors
     /// See [`SharedKeysError`]. Files that were created before the error stay.
     pub fn run(&self) -> Result<(), SharedKeysError> {
-        // The pod is looked up first, so that nothing is made if there is none.
+        // The pod is looked up first: without a pod, no keys are made.
         let pod = self.to_secret.as_deref().map(|name| Ok::<_, SharedKeysError>((name, Pod::this()?))).transpose()?;
         let kubeconfig = self.admin_kubeconfig.clone().unwrap_or_else(|| self.dir.join("admin.kubeconfig"));
         pki::make_shared(&self.dir, &kubeconfig, &self.server)?;
@@ -78,7 +78,7 @@ impl SharedKeys {
             ));
             return Ok(());
         };
-        // One Secret holds all keys, so that a crash of this process leaves no part of them behind, and keys of two
+        // One Secret holds all keys. A crash of this process therefore leaves no part of them behind, and keys of two
         // runs are never mixed.
         let mut files = Map::new();
         files.insert("admin.kubeconfig", STANDARD.encode(read_credential(&kubeconfig)?));

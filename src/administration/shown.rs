@@ -2,7 +2,7 @@
 
 use super::messages::{ClusterView, GroupView, MemberView, ShardsView};
 
-/// Returns two tables: members, and groups. Before the cluster is founded there are none, and no name of this member.
+/// Returns two tables: members, and groups. A cluster that is not founded yet has neither, and this member has no name.
 pub fn cluster(view: &ClusterView) -> String {
     if view.told_by.is_empty() && view.members.is_empty() {
         return "the cluster is not founded yet\n".to_owned();

@@ -16,8 +16,8 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{GroupVersionKind, GroupVersionResource};
 
-/// A write that policies and webhooks decide about. It owns the objects, in the version in which the registry
-/// validates them, and records what must run again. Plugins within the server get
+/// A write about which policies and webhooks decide. It owns the objects, in the version in which the registry
+/// validates them, and records the plugins that must run again. Plugins within the server get
 /// [`BuiltInAttributes`](super::BuiltInAttributes).
 #[derive(Debug)]
 pub struct DynamicAttributes<'a> {
@@ -37,10 +37,10 @@ pub struct DynamicAttributes<'a> {
     pub name: String,
     /// The operation: create, update, delete or connect.
     pub operation: Operation,
-    /// The object that will be stored, or the document, or the options of a connection. `None` for a deletion. It is in
-    /// the version in which the registry validates it: see [`DynamicAttributes::seen_as`].
+    /// The object that will be stored, or the document, or the options of a connection, in the version in which the
+    /// registry validates it: see [`DynamicAttributes::seen_as`]. `None` for a deletion.
     pub object: Option<Value>,
-    /// The stored object. `None` where there is none.
+    /// The stored object. `None` if there is none.
     pub old: Option<Value>,
     /// Options of the request, with their kind. `None` for a connection.
     pub options: Option<Value>,
@@ -48,11 +48,11 @@ pub struct DynamicAttributes<'a> {
     pub dry_run: bool,
     /// The user of the request.
     pub user: Arc<User>,
-    /// When the request times out. `None` if it does not.
+    /// The time at which the request times out. `None` if it does not time out.
     pub ends: Option<Instant>,
     /// Whether the audit log records the objects of the request.
     pub records_objects: bool,
-    /// Which plugins must run again after the object changed.
+    /// The plugins that must run again after the object changed.
     pub reinvocation: Reinvocation,
     /// Warnings and audit annotations, besides the decision.
     pub notices: Mutex<Notices>,
@@ -80,7 +80,7 @@ impl DynamicAttributes<'_> {
         self.notices.lock().annotate(key, value);
     }
 
-    /// Returns how much of the request's time is left. Returns `None` if the request does not time out.
+    /// Returns the remaining time of the request. Returns `None` if the request does not time out.
     pub fn left(&self) -> Option<Duration> {
         self.ends.map(|ends| ends.saturating_duration_since(Instant::now()))
     }
@@ -126,8 +126,8 @@ impl DynamicAttributes<'_> {
         Ok(seen)
     }
 
-    /// Replaces the object by what a plugin returned, in the version that was matched: decodes it, adds its defaults
-    /// and converts it back. Returns whether the object changed.
+    /// Replaces the object by the one that a plugin returned in the matched version: decodes that object, adds its
+    /// defaults and converts it back. Returns whether the object changed.
     ///
     /// # Errors
     /// 500: it cannot be decoded or converted.

@@ -1,4 +1,4 @@
-//! The admission plugins of Kubernetes 1.36 in their order, and which of them concern a resource.
+//! The admission plugins of Kubernetes 1.36 in their order, and the selection of those that concern a resource.
 
 use super::plugin::{DecidesBy, Mutating, Plugin, PluginStep, Presence, ResourcePart, Validating};
 use super::plugins::{
@@ -62,12 +62,12 @@ pub static CHAIN: [Plugin; 41] = [
 
 const _: () = assert!(CHAIN.len() <= PluginSet::ROOM);
 
-/// Returns when the plugin of this name is on. Returns `None` if Kubernetes has no plugin of this name.
+/// Returns the presence of the plugin of this name. Returns `None` if Kubernetes has no plugin of this name.
 pub fn find(name: &str) -> Option<Presence> {
     CHAIN.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.presence)
 }
 
-/// Which plugins the configuration enabled and disabled.
+/// The plugins that the configuration enabled and disabled.
 #[derive(Debug, Clone, Default)]
 pub struct Switches {
     enabled: Vec<String>,
@@ -131,7 +131,7 @@ impl Switches {
     }
 }
 
-/// Notes what a step decides by.
+/// Notes the basis of a step's decision.
 const fn decide(steps: &mut Steps, position: usize, by: DecidesBy) {
     match by {
         DecidesBy::Object => {}
@@ -143,7 +143,7 @@ const fn decide(steps: &mut Steps, position: usize, by: DecidesBy) {
 
 impl Admission {
     /// Returns the steps of the plugins within the server that concern an operation. The first call for a resource
-    /// finds them, by the switches that are set then.
+    /// selects them by the switches that are set then.
     pub(super) fn steps<'a>(&self, target: Target<'a>, operation: Operation) -> &'a Steps {
         let concerned = target.served.plugins.get_or_init(|| self.plugins.concerned(target.served));
         concerned.of(target.subresource).map_or(Steps::NONE, |steps| &steps[operation as usize])

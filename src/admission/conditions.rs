@@ -51,7 +51,7 @@ impl Conditions {
         }
     }
 
-    /// Returns whether there are no conditions, so that every request matches.
+    /// Returns whether there are no conditions. Every request then matches.
     pub fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }

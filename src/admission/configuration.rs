@@ -36,7 +36,7 @@ pub struct Configuration {
     pub pod_security: pod_security::Settings,
     /// The rates of events.
     pub event_rates: EventRates,
-    /// How long pods stay on lost nodes. Flags set it.
+    /// The times for which pods stay on lost nodes. Flags set them.
     pub lost_nodes: LostNodes,
     /// The tolerations of namespaces that state none.
     pub tolerations: Tolerations,
@@ -110,7 +110,7 @@ pub enum ConfigurationError {
 }
 
 impl Configuration {
-    /// Reads the file, and those that it names.
+    /// Reads the file, and the files that it names.
     ///
     /// # Errors
     /// A file cannot be read, or has a setting that is wrong or not supported.
@@ -139,7 +139,7 @@ impl Configuration {
     /// Checks that the enabled plugins have the configuration that they need.
     ///
     /// # Errors
-    /// States which one is missing.
+    /// States the missing configuration.
     pub fn suffices(&self, enabled: &[String]) -> Result<(), &'static str> {
         if enabled.iter().any(|plugin| plugin == "EventRateLimit") && self.event_rates.is_empty() {
             return Err("EventRateLimit has no limits: name them in --admission-control-config-file");
@@ -201,8 +201,8 @@ impl Document {
         ConfigurationError::Wrong { path: self.path.clone(), why }
     }
 
-    /// Returns the configuration that an entry has for its plugin, in place or in a file that it names. `None` if it
-    /// has none.
+    /// Returns the configuration that an entry has for its plugin, in place or in a file that it names. Returns `None`
+    /// if the entry has none.
     fn of_plugin(&self, entry: &Value) -> Result<Option<Self>, ConfigurationError> {
         let inline = entry.at(&["configuration"]);
         if !inline.is_null() {

@@ -1,9 +1,10 @@
-//! Bounds what the expressions about one write may cost, and how long their evaluation may hold the thread.
+//! Bounds the cost of the expressions about one write, and the time for which their evaluation holds the thread.
 
 use crate::limits;
 use crate::turn::Turn;
 
-/// The cost that the expressions of one plugin may still spend on one write, and since when they have held the thread.
+/// The cost that the expressions of one plugin may still spend on one write, and the time for which they have held the
+/// thread.
 #[derive(Debug)]
 pub struct Effort {
     left: u64,
@@ -17,17 +18,17 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Returns whether nothing is left to spend.
+    /// Returns whether no more cost may be spent.
     pub const fn is_spent(&self) -> bool {
         self.left == 0
     }
 
-    /// Returns `budget`, or what is left to spend if that is less.
+    /// Returns the lesser of `budget` and the cost that may still be spent.
     pub fn grant(&self, budget: u64) -> u64 {
         budget.min(self.left)
     }
 
-    /// Subtracts a cost from what is left to spend.
+    /// Subtracts the cost of an evaluation.
     pub fn spend(&mut self, cost: u64) {
         self.left = self.left.saturating_sub(cost);
     }
@@ -37,7 +38,7 @@ impl Effort {
         self.left
     }
 
-    /// Sets what is left to spend back to `left`, before an evaluation is repeated.
+    /// Restores the cost that may still be spent to `left`, before an evaluation is repeated.
     pub const fn restore(&mut self, left: u64) {
         self.left = left;
     }

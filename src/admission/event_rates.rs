@@ -1,5 +1,5 @@
-//! Rates of events: how many may be written in all, to one namespace, by one user, or by one source about one object
-//! (Configuration of `eventratelimit.admission.k8s.io`).
+//! Rates of events: the limits for all events, for those of one namespace, of one user, and of one source about one
+//! object (Configuration of `eventratelimit.admission.k8s.io`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -44,7 +44,7 @@ struct Limit {
     keys: Mutex<Keys>,
 }
 
-/// The rest of its limit for each key that was used lately.
+/// The rest of the limit for each key that was used lately.
 #[derive(Debug, Default)]
 struct Keys {
     left: HashMap<String, Left>,
@@ -137,7 +137,7 @@ impl Limit {
         Some(Self { kind: kind?, per_second: per_second as f64, burst: burst as f64, keys_max, keys: Mutex::default() })
     }
 
-    /// Takes one event from what a key has left. Returns false if less than one event is left.
+    /// Takes one event from the rest of a key's limit. Returns false if less than one event is left.
     fn take(&self, key: &str, now: Instant) -> bool {
         let mut keys = self.keys.lock();
         let Keys { left, by_use, uses } = &mut *keys;

@@ -59,7 +59,7 @@ pub struct ImagePolicy {
 pub struct ImageDecision {
     /// Whether the pod may have them.
     pub allowed: bool,
-    /// Why not; may be empty.
+    /// The reason of a refusal; may be empty.
     pub reason: String,
     /// Audit annotations: keys, to which [`AUDIT_PREFIX`] is added, and values.
     pub annotations: Vec<(String, String)>,
@@ -131,7 +131,7 @@ impl ImagePolicy {
     /// request.
     ///
     /// # Errors
-    /// Why the last call failed: the webhook cannot be reached or does not answer with a review.
+    /// The last call failed: the webhook cannot be reached or does not answer with a review.
     pub async fn ask(
         &self,
         outbound: &Outbound,

@@ -53,8 +53,8 @@ pub trait Indexed {
     fn criteria(&self) -> &Criteria;
 }
 
-/// All policies or webhooks of one plugin, in the order in which they run. One that matches all resources is stored
-/// once, so that building the index takes as many steps as the rules have names.
+/// All policies or webhooks of one plugin, in the order in which they run. A policy or webhook that matches all
+/// resources is stored once. Building the index therefore takes as many steps as the rules have names.
 #[derive(Debug)]
 pub struct Index<T> {
     all: Vec<Arc<T>>,
@@ -90,8 +90,8 @@ impl<T: Indexed> Index<T> {
         Self { all, ..index }
     }
 
-    /// Returns the items that may match writes of a resource, by its plural name, in order; [`Criteria::find`] decides
-    /// whether they do.
+    /// Returns the items that may match writes of a resource, by its plural name, in order. [`Criteria::find`] decides
+    /// about each of them.
     pub fn concerned(&self, resource: &str) -> impl Iterator<Item = &Arc<T>> {
         self.concerned_of_all(resource).map(|(_, item)| item)
     }

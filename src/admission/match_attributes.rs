@@ -9,8 +9,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 use crate::tables::{Tables, Target, kind_of, stored_tree};
 
-/// A write as matching criteria see it. It borrows everything, so that a write that nothing matches costs only the
-/// comparison.
+/// A write as matching criteria see it. It borrows everything: a write without a match costs only the comparison.
 #[derive(Debug)]
 pub struct MatchAttributes<'a> {
     /// Gives access to namespaces and to the other versions of resources.

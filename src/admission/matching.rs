@@ -14,7 +14,7 @@ const OPERATIONS: [Operation; 4] = [Operation::Create, Operation::Update, Operat
 /// The wildcard in lists of rules.
 const ANY: &str = "*";
 
-/// Which writes match: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
+/// The criteria for writes: the rules of a webhook, the match constraints of a policy, or the resources of a binding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criteria {
     rules: Vec<MatchRule>,
@@ -105,7 +105,7 @@ impl Criteria {
     }
 
     /// Returns the version in which a write matches: that of the request, or an equivalent one that a rule names.
-    /// `None` if it does not match.
+    /// Returns `None` if the write does not match.
     ///
     /// # Errors
     /// 404 if the rules match but the namespace of the write does not exist.

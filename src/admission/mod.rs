@@ -1,16 +1,16 @@
-//! Admission decides whether a write is allowed, and what it must change (Kubernetes documentation, "Admission
+//! Admission decides whether a write is allowed, and which changes it must get (Kubernetes documentation, "Admission
 //! Control").
 //!
 //! Admission is one [chain](chain::CHAIN) of [plugins](plugin::Plugin) in the order of the reference. A plugin has a
-//! step that changes objects, a step that refuses finished objects, or both. Each step states which operations on which
-//! resources it concerns, and [by what it decides](plugin::DecidesBy); the registry's shortcuts follow from that.
+//! step that changes objects, a step that refuses finished objects, or both. Each step states the operations and
+//! resources that concern it, and the [basis of its decision](plugin::DecidesBy). The registry's shortcuts follow from
+//! these.
 //!
 //! The registry passes each write twice: [unfinished](Admission::mutate_new) and [finished](Admission::validate_new).
 //! If an object must exist before the write, a step returns a [`Prerequisite`], which the registry creates.
 //!
-//! [Plugins within the server](plugins) see a write as [`BuiltInAttributes`]. Each served resource records which of
-//! them concern it, so that a write looks up no plugin. Policies and webhooks come after them, and only quotas after
-//! these.
+//! [Plugins within the server](plugins) see a write as [`BuiltInAttributes`]. Each served resource records the plugins
+//! that concern it, and a write looks up no plugin. Policies and webhooks come after them, and only quotas after these.
 //!
 //! # Policies and webhooks
 //!
@@ -20,11 +20,11 @@
 //! object is stored. No lock is held during a wait.
 //!
 //! Each plugin that asks outside keeps an [`Index`] of its policies or webhooks, and builds it from the tables that it
-//! [follows](following::follow). After a change it publishes which resources may match ([`Admission::publish`]).
+//! [follows](following::follow). After a change it publishes the resources that may match ([`Admission::publish`]).
 //!
 //! - A mutating step calls [`Criteria::find`], reads the object in the matched version by
 //!   [`DynamicAttributes::seen_as`], and replaces it by [`DynamicAttributes::replace`].
-//!   [`DynamicAttributes::reinvocation`] records what must run again if the object changes afterwards.
+//!   [`DynamicAttributes::reinvocation`] records the plugins that must run again if the object changes afterwards.
 //! - Warnings go to [`DynamicAttributes::warn`] and audit annotations to [`DynamicAttributes::annotate`], also for
 //!   writes that are refused afterwards.
 
@@ -99,8 +99,8 @@ impl DynamicPlugin {
     /// The number of plugins.
     pub const COUNT: usize = 4;
 
-    /// The plugins that follow tables if they are on, and publish which resources may match once they have read these
-    /// tables.
+    /// The plugins that follow tables if they are on. Once they have read these tables, they publish the resources that
+    /// may match.
     pub const FOLLOWED: [Self; Self::COUNT] =
         [Self::MutatingPolicy, Self::MutatingWebhook, Self::ValidatingPolicy, Self::ValidatingWebhook];
 
@@ -120,7 +120,7 @@ impl DynamicPlugin {
 pub struct Admission {
     /// The stored objects by which plugins decide.
     pub tables: Arc<Tables>,
-    /// Which plugins are used. Must be set before the first write.
+    /// The plugins that are on. Must be set before the first write.
     pub plugins: Switches,
     /// Whether a controller creates the account `default` in each namespace. If so, pods are refused until it exists.
     pub accounts_are_made: bool,
@@ -198,7 +198,7 @@ impl Admission {
         self.published.send_replace(published);
     }
 
-    /// Waits until this many plugins have published, so that no write passes before their policies and webhooks are
+    /// Waits until this many plugins have published. No write may pass before that: the policies and webhooks are not
     /// known.
     pub async fn is_complete(&self, plugins: usize) {
         let _ = self.published.subscribe().wait_for(|published| *published >= plugins).await;

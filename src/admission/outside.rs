@@ -84,7 +84,7 @@ impl Admission {
     }
 
     /// Returns whether a policy or webhook may change an object; `old` is the stored object. Compares the write with
-    /// what they match, without an allocation.
+    /// their criteria, without an allocation.
     pub fn is_changed_outside(
         &self,
         what: (Target<'_>, Operation),
@@ -118,8 +118,8 @@ impl Admission {
             .is_some_and(|write| self.may_change(&write) || self.may_refuse(&write))
     }
 
-    /// Returns the attributes of a write, for comparison with what policies and webhooks match. Returns `None` for a
-    /// write of the server itself, and for one that none of them can concern.
+    /// Returns the attributes of a write, for comparison with the criteria of policies and webhooks. Returns `None` for
+    /// a write of the server itself, and for a write that concerns none of them.
     fn seen_outside<'a>(
         &'a self,
         (target, operation): (Target<'a>, Operation),

@@ -9,7 +9,7 @@ use super::{BuiltInAttributes, DynamicAttributes, Operation};
 use crate::served::Served;
 use crate::status::ApiResult;
 
-/// When a plugin is on.
+/// The condition under which a plugin is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// On, unless the configuration disables it.
@@ -29,8 +29,8 @@ pub enum DecidesBy {
     Object,
     /// By other objects in the tables of the server.
     Tables,
-    /// By other objects for updates for which the function returns true (its arguments are the new and the stored
-    /// object), and by the object for all others.
+    /// By other objects for updates for which the function returns true, and by the object for all other updates. The
+    /// arguments of the function are the new and the stored object.
     TablesFor(fn(&Value, &Value) -> bool),
     /// By something outside the server, which must not be asked twice about a stored write.
     Outside,
@@ -70,7 +70,7 @@ pub struct Prerequisite {
 pub type Mutate = fn(&BuiltInAttributes<'_>, &mut Value) -> ApiResult<()>;
 /// Refuses a finished object.
 pub type Validate = fn(&BuiltInAttributes<'_>, &Value) -> ApiResult<()>;
-/// Returns an object that must exist before a write goes on. `None` if there is nothing to create.
+/// Returns an object that must exist before a write goes on. Returns `None` if there is nothing to create.
 pub type Prepare = fn(&BuiltInAttributes<'_>) -> ApiResult<Option<Prerequisite>>;
 /// Creates such an object.
 pub type Provide<'p> = dyn Fn(Prerequisite) -> LocalBoxFuture<'p, ApiResult<()>> + 'p;
@@ -108,8 +108,8 @@ pub enum Validating {
 /// A step of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginStep<R> {
-    /// Returns what the step decides by in an operation. `None` if it has nothing to do. Called once for each resource
-    /// and subresource.
+    /// Returns the basis of the step's decision in an operation. Returns `None` if the step has nothing to do. Called
+    /// once for each resource and subresource.
     pub decides_by: fn(ResourcePart<'_>, Operation) -> Option<DecidesBy>,
     /// The step itself.
     pub run: R,
@@ -120,7 +120,7 @@ pub struct PluginStep<R> {
 pub struct Plugin {
     /// The name that Kubernetes gives it.
     pub name: &'static str,
-    /// When it is on.
+    /// The condition under which it is on.
     pub presence: Presence,
     /// Returns whether the plugin has anything to do in one write. If not, the write is not counted among those that
     /// the plugin saw.

@@ -176,8 +176,8 @@ impl Admission {
         (write.into_results(), validated)
     }
 
-    /// Does the same as [`Admission::validated`] if a plugin may ask another server. Callers box the future, so that
-    /// other writes do not carry its state.
+    /// Does the same as [`Admission::validated`] if a plugin may ask another server. Callers box the future: other
+    /// writes then do not carry its state.
     async fn validated_asking(&self, write: BuiltInAttributes<'_>, object: &Value) -> (Results, ApiResult<()>) {
         let began = Instant::now();
         let validated = self.validate_asking(&write, object).await;

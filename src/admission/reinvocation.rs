@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use flotilla_proto::value::Value;
 
-/// Which plugins run again. If any plugin changed the object in the first round, there is a second round, of the
-/// server's own plugins and of policies and webhooks. There is never a third.
+/// The plugins that run again. If any plugin changed the object in the first round, the server's own plugins, policies
+/// and webhooks run in a second round. There is never a third.
 #[derive(Debug, Default)]
 pub struct Reinvocation {
     /// Whether this is the second round.
     pub is_second: bool,
-    /// Whether the object changed, so that a second round follows.
+    /// Whether the object changed. A second round then follows.
     pub is_wanted: bool,
     /// The policies that ran.
     pub policies: Invoked,
@@ -18,19 +18,20 @@ pub struct Reinvocation {
     pub webhooks: Invoked,
 }
 
-/// Which policies or webhooks of one plugin ran, by keys that the plugin chooses.
+/// The policies or webhooks of one plugin that ran, by keys that the plugin chooses.
 #[derive(Debug, Default)]
 pub struct Invoked {
     /// The object when the plugin finished its round.
     left: Option<Value>,
-    /// Those that ran since the object changed last, and may run again.
+    /// The keys of policies or webhooks that ran since the object changed last, and may run again.
     willing: HashSet<String>,
-    /// Those that must run in the second round.
+    /// The keys of policies or webhooks that must run in the second round.
     again: HashSet<String>,
 }
 
 impl Invoked {
-    /// Begins a round. If the object changed since the plugin's first round, all that may run again must do so.
+    /// Begins a round. If the object changed since the plugin's first round, all policies or webhooks that may run
+    /// again must run again.
     pub fn begin(&mut self, is_second: bool, object: Option<&Value>) {
         if is_second && self.left.as_ref() != object {
             self.changed();
@@ -42,17 +43,17 @@ impl Invoked {
         self.left = object.cloned();
     }
 
-    /// Records a change of the object: all that ran before it and may run again must do so.
+    /// Records a change of the object. All policies or webhooks that ran before it and may run again must run again.
     pub fn changed(&mut self) {
         self.again.extend(self.willing.drain());
     }
 
-    /// Records that this one ran and may run again.
+    /// Records that a policy or webhook ran and may run again.
     pub fn is_willing(&mut self, name: &str) {
         self.willing.insert(name.to_owned());
     }
 
-    /// Returns whether this one must run in the second round.
+    /// Returns whether a policy or webhook must run in the second round.
     pub fn is_due(&self, name: &str) -> bool {
         self.again.contains(name)
     }

@@ -148,20 +148,20 @@ impl Admission {
     }
 
     /// Returns whether plugins within the server may ask outside about an operation: by themselves, or by asking an
-    /// authorization webhook what the user may do.
+    /// authorization webhook about the permissions of the user.
     pub fn plugins_ask_outside(&self, target: Target<'_>, operation: Operation) -> bool {
         let steps = self.steps(target, operation);
         steps.by_outside || steps.validating != PluginSet::NONE && self.tables.authorizer.asks_outside()
     }
 
-    /// Returns whether plugins decide about all updates by other objects of the server, or by asking outside, which
-    /// must not happen for an older state.
+    /// Returns whether plugins decide about all updates by other objects of the server, or by asking outside. They must
+    /// not ask outside about an older state.
     pub fn updates_need_tables(&self, target: Target<'_>) -> bool {
         let steps = self.steps(target, Operation::Update);
         steps.by_tables || steps.by_outside
     }
 
-    /// Returns whether plugins decide about this update by other objects of the server, as they do for few updates of
+    /// Returns whether plugins decide about this update by other objects of the server. They do that for few updates of
     /// the resource.
     pub fn change_needs_tables(&self, target: Target<'_>, object: &Value, old: &Value) -> bool {
         let part = ResourcePart { served: target.served, subresource: target.subresource };

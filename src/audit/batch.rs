@@ -42,7 +42,7 @@ impl Drop for Held {
     }
 }
 
-/// Why an event was not queued.
+/// The reasons why an event was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotQueued {
     /// Too many events wait.
@@ -113,14 +113,15 @@ impl Queue {
         })
     }
 
-    /// Returns how many events wait, or are being written or sent.
+    /// Returns the number of events that wait, or are being written or sent.
     pub fn held(&self) -> usize {
         self.total.events.load(Ordering::Relaxed)
     }
 }
 
 impl Batches {
-    /// Returns the next batch, once it is full or its first event has waited long enough. `None` if no event will come.
+    /// Returns the next batch, once it is full or its first event has waited long enough. Returns `None` if no event
+    /// will come.
     pub async fn next(&mut self) -> Option<Vec<Waiting>> {
         let first = match self.next.take() {
             Some(first) => first,
@@ -143,7 +144,7 @@ impl Batches {
         Some(batch)
     }
 
-    /// Returns the next event. `None` if none will come, or none comes in time.
+    /// Returns the next event. Returns `None` if no event will come, or none comes in time.
     async fn event(&mut self, ends: Option<Instant>) -> Option<Waiting> {
         let Self { receiver, closing, .. } = self;
         if let Ok(event) = receiver.try_recv() {
@@ -181,12 +182,12 @@ pub async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await; // an error says that the sender is gone: the server stops
 }
 
-/// Limits how many batches pass in a second, and how many pass at once after a rest (a token bucket).
+/// Limits the number of batches in a second, and the number of batches at once after a rest (a token bucket).
 #[derive(Debug)]
 struct Throttle {
     interval: Duration,
     burst: u32,
-    /// When the next batch could pass if `burst` were 1.
+    /// The time at which the next batch could pass if `burst` were 1.
     free: Instant,
 }
 
@@ -196,7 +197,7 @@ impl Throttle {
         Self { interval, burst, free: now }
     }
 
-    /// Reserves the turn of a batch. Returns when it may pass.
+    /// Reserves the turn of a batch. Returns the time at which it may pass.
     fn take(&mut self, now: Instant) -> Instant {
         let ahead = self.interval.saturating_mul(self.burst.saturating_sub(1)).min(limits::AUDIT_PAUSE_MAX);
         let passes = now.max(self.free.checked_sub(ahead).unwrap_or(now));

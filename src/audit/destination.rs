@@ -200,7 +200,7 @@ impl Destination {
         }
     }
 
-    /// Returns the line of an event. `None` if the event is too large even without its objects.
+    /// Returns the line of an event. Returns `None` if the event is too large even without its objects.
     fn line(&self, draft: &EventDraft<'_>) -> Option<Bytes> {
         let in_form = |json: Bytes| match self.format {
             AuditFormat::Json => json,

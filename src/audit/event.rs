@@ -108,8 +108,8 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// Begins to record a request that arrived at `began`. `None` if the policy does not record it. `user` is `None` if
-    /// authentication failed; `authentication` is the time that it took.
+    /// Begins to record a request that arrived at `began`. `user` is `None` if authentication failed; `authentication`
+    /// is the time that it took. Returns `None` if the policy does not record the request.
     pub fn begin(
         audit: &Arc<Audit>,
         request: &HttpRequest,
@@ -311,7 +311,7 @@ impl Audited {
         self.audit.is_awaited()
     }
 
-    /// Waits until the events that the client waits for are sent, or lost. Returns whether the request may go on.
+    /// Waits until the events for which the client waits are sent or lost. Returns whether the request may go on.
     pub fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         while let Some(later) = self.later.last_mut() {
             let is_accepted = ready!(later.poll(cx));

@@ -27,7 +27,7 @@ pub(super) fn text<'v>(value: &'v Value, name: &str) -> Result<&'v str, String> 
     if found.is_null() { Ok("") } else { found.as_str().ok_or_else(|| wrong_type(name, "a string", found)) }
 }
 
-/// Returns the boolean in a field. `None` if there is none.
+/// Returns the boolean in a field. Returns `None` if there is none.
 ///
 /// # Errors
 /// The field has a value of another type.

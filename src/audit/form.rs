@@ -35,7 +35,7 @@ impl<'e> EventDraft<'e> {
         self.whole.get_or_init(|| self.line(false)).clone()
     }
 
-    /// Returns the event without the objects of request and answer. `None` if its level has no objects.
+    /// Returns the event without the objects of request and answer. Returns `None` if its level has no objects.
     pub fn truncated(&self) -> Option<Bytes> {
         (self.of.decision.level >= Level::Request).then(|| self.line(true))
     }

@@ -17,14 +17,14 @@ use flotilla_proto::time::Timestamp;
 use crate::tasks;
 use crate::wall_clock;
 
-/// When full files are removed, and whether they are compressed.
+/// The rules by which full files are removed and compressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// Size of a full file in bytes; 0 if files never become full.
     pub bytes: u64,
-    /// How many full files are kept; 0 for all.
+    /// The number of full files that are kept; 0 for all.
     pub files: usize,
-    /// How many days full files are kept; 0 for ever.
+    /// The number of days for which full files are kept; 0 for ever.
     pub days: u64,
     /// Whether full files are compressed.
     pub compress: bool,

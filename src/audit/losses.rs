@@ -25,7 +25,7 @@ struct Told {
 }
 
 impl Told {
-    /// Adds lost events. Returns how many the next line states. `None` if it is too early for a line.
+    /// Adds lost events. Returns the number that the next line states. Returns `None` if it is too early for a line.
     fn add(&mut self, count: u64, now: Instant) -> Option<u64> {
         self.more += count;
         if self.at.is_some_and(|at| now.saturating_duration_since(at) < limits::AUDIT_LOSS_INTERVAL) {

@@ -38,7 +38,7 @@ pub use event::Audited;
 /// Bytes of a megabyte, the unit of `--audit-log-maxsize`.
 const MEGABYTE: u64 = 1_048_576;
 
-/// Why the server cannot record what its flags ask for.
+/// The reasons why the server cannot record events as its flags demand.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The policy cannot be used.
@@ -109,8 +109,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Reads the policy, opens the log, and reads the kubeconfig of the webhook. `None` if the flags name no policy, or
-    /// neither a log nor a webhook: then nothing is recorded.
+    /// Reads the policy, opens the log, and reads the kubeconfig of the webhook. Returns `None` if the flags name no
+    /// policy, or neither a log nor a webhook: nothing is recorded then.
     ///
     /// # Errors
     /// The policy or the kubeconfig is not valid, or the log cannot be opened.

@@ -1,4 +1,4 @@
-//! The file of `--audit-policy-file`: which requests are recorded, and how much of them.
+//! The file of `--audit-policy-file`: the requests that are recorded, and the extent of each record.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub struct AuditDecision {
     pub without_managed_fields: bool,
 }
 
-/// Why a policy cannot be used.
+/// The reasons why a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// The file cannot be read.

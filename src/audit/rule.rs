@@ -33,7 +33,7 @@ struct GroupResources {
 }
 
 impl AuditRule {
-    /// Reads a rule. `omits_fields` says whether it omits `metadata.managedFields` unless it states that itself.
+    /// Reads a rule. If the rule does not state whether it omits `metadata.managedFields`, `omits_fields` decides.
     ///
     /// # Errors
     /// A field has a value of another type. Other mistakes are added to `errors`.

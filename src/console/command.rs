@@ -17,7 +17,7 @@ use crate::pki::KubeconfigError;
 pub struct Link {
     /// The value of the parameter `token` in the query of the link.
     pub token: String,
-    /// How long the link can be opened, in seconds.
+    /// The time for which the link can be opened, in seconds.
     pub seconds: u64,
 }
 
@@ -44,7 +44,7 @@ pub enum ConsoleError {
 }
 
 impl Console {
-    /// Writes a link to standard output, and how long it is valid to standard error.
+    /// Writes a link to standard output, and the time for which it is valid to standard error.
     ///
     /// # Errors
     /// See [`ConsoleError`].

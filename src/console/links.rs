@@ -38,7 +38,7 @@ impl Tokens {
         Self { entries: Vec::new(), most, lifetime }
     }
 
-    /// Issues a token that identifies a user. `None` if the machine has no random numbers.
+    /// Issues a token that identifies a user. Returns `None` if the machine has no random numbers.
     fn issue(&mut self, user: Arc<User>, now: Instant) -> Option<String> {
         let mut bytes = [0; TOKEN_BYTES];
         SystemRandom::new().fill(&mut bytes).ok()?;
@@ -51,12 +51,12 @@ impl Tokens {
         Some(token)
     }
 
-    /// Returns the user of a token. `None` if it cannot be used.
+    /// Returns the user of a token. Returns `None` if the token cannot be used.
     fn user(&self, token: &str, now: Instant) -> Option<Arc<User>> {
         self.find(token, now).map(|at| Arc::clone(&self.entries[at].user))
     }
 
-    /// Returns the position of a token. `None` if it cannot be used.
+    /// Returns the position of a token. Returns `None` if the token cannot be used.
     fn find(&self, token: &str, now: Instant) -> Option<usize> {
         let shown = digested(token);
         let mut found = None;
@@ -97,18 +97,19 @@ impl Default for Links {
 }
 
 impl Links {
-    /// Issues a link that identifies a user, and returns its token. `None` if the machine has no random numbers.
+    /// Issues a link that identifies a user, and returns its token. Returns `None` if the machine has no random
+    /// numbers.
     pub fn issue(&self, user: Arc<User>, now: Instant) -> Option<String> {
         self.links.lock().issue(user, now)
     }
 
-    /// Returns the user of a link. `None` if it can no longer be opened.
+    /// Returns the user of a link. Returns `None` if the link can no longer be opened.
     pub fn user_of_link(&self, token: &str, now: Instant) -> Option<Arc<User>> {
         self.links.lock().user(token, now)
     }
 
-    /// Uses up a link, and returns the token of a new session of its user. `None` for a link that has been used, is too
-    /// old or was never issued, and if the machine has no random numbers.
+    /// Uses up a link, and returns the token of a new session of its user. Returns `None` for a link that has been
+    /// used, is too old or was never issued. Also returns `None` if the machine has no random numbers.
     pub fn exchange(&self, token: &str, now: Instant) -> Option<String> {
         let user = {
             let mut links = self.links.lock();
@@ -118,7 +119,7 @@ impl Links {
         self.sessions.lock().issue(user, now)
     }
 
-    /// Returns the user of a session. `None` if it has ended.
+    /// Returns the user of a session. Returns `None` if the session has ended.
     pub fn user_of_session(&self, token: &str, now: Instant) -> Option<Arc<User>> {
         self.sessions.lock().user(token, now)
     }

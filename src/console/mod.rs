@@ -39,7 +39,7 @@ pub enum ConsolePart {
 }
 
 impl ConsolePart {
-    /// Returns the part at a path. `None` for other paths.
+    /// Returns the part at a path. Returns `None` for other paths.
     pub fn of(path: &str) -> Option<Self> {
         match path {
             PAGE_PATH => Some(Self::Page),

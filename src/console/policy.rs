@@ -17,7 +17,8 @@ pub fn cookie(session: &str, port: u16) -> String {
     format!("{CONSOLE_COOKIE}{port}={session}; Path=/; Max-Age={seconds}; Secure; HttpOnly; SameSite=Strict")
 }
 
-/// Returns the value of the server's cookie in a header `Cookie`. `None` if the header does not have this cookie.
+/// Returns the value of the server's cookie in a header `Cookie`. Returns `None` if the header does not have this
+/// cookie.
 pub fn from_cookies(header: &str, port: u16) -> Option<&str> {
     header.split(';').find_map(|pair| {
         let (own, value) = pair.trim().strip_prefix(CONSOLE_COOKIE)?.split_once('=')?;

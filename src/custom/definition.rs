@@ -74,25 +74,25 @@ pub struct Version {
     pub table: CustomTable,
     /// Whether it has the subresource `status`.
     pub status: bool,
-    /// Where objects keep their replicas. `None` without the subresource `scale`.
+    /// The paths at which objects keep the values of their Scale. `None` without the subresource `scale`.
     pub scale: Option<ScalePaths>,
     /// The fields that `fieldSelector` may name, as paths of names.
     pub selectable: Vec<Vec<String>>,
 }
 
-/// Where a custom object keeps the values of its Scale, as paths of names.
+/// The paths at which a custom object keeps the values of its Scale, as lists of names.
 #[derive(Debug)]
 pub struct ScalePaths {
-    /// Replicas asked for.
+    /// The desired replicas.
     pub replicas: Vec<String>,
-    /// Replicas observed.
+    /// The observed replicas.
     pub observed: Vec<String>,
     /// The label selector in its text form, if the definition names one.
     pub selector: Option<Vec<String>>,
 }
 
 impl Definition {
-    /// Reads a stored definition. `None` until it is established, and if it has no storage version.
+    /// Reads a stored definition. Returns `None` if it is not established, or has no storage version.
     pub fn of(object: &Value) -> Option<Self> {
         if !is_true(object, "Established") {
             return None;
@@ -140,7 +140,7 @@ impl Definition {
         is_same
     }
 
-    /// Compiles the CEL rules of all versions ahead, so that requests need not wait.
+    /// Compiles the CEL rules of all versions ahead. Requests then need not wait.
     pub fn compile(&self) {
         self.versions.iter().for_each(Version::compile);
     }
@@ -150,24 +150,25 @@ impl Definition {
         &self.versions[self.storage]
     }
 
-    /// Returns the version of this name, served or not. `None` if the definition has no such version.
+    /// Returns the version of this name, served or not. Returns `None` if the definition has no such version.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// Returns the version of this name. `None` if it is not served.
+    /// Returns the version of this name. Returns `None` if it is not served.
     pub fn served(&self, name: &str) -> Option<&Version> {
         self.version(name).filter(|version| version.served)
     }
 
-    /// Drops the fields that the schema does not have. The object's own `apiVersion` decides which schema that is.
+    /// Drops the fields that the schema does not have. The object's own `apiVersion` selects the schema.
     pub fn prune(&self, object: &mut Value) {
         if let Some(version) = self.of_api_version(object.str_at(&["apiVersion"])) {
             prune(&version.schema, object, true);
         }
     }
 
-    /// Returns the version that an `apiVersion` names, served or not. `None` for other groups and unknown versions.
+    /// Returns the version that an `apiVersion` names, served or not. Returns `None` for other groups and unknown
+    /// versions.
     pub fn of_api_version(&self, api_version: &str) -> Option<&Version> {
         let (group, version) = api_version.split_once('/')?;
         self.version(version).filter(|_| group == self.group)
@@ -211,7 +212,7 @@ impl Version {
         }
     }
 
-    /// Reports which CEL rules an object breaks. `old` is the stored object, and `errors` has the errors of other
+    /// Reports the CEL rules that an object breaks. `old` is the stored object, and `errors` has the errors of other
     /// checks.
     pub fn judge(&self, object: &Value, old: Option<&Value>, errors: &mut Errors, warnings: &mut Vec<String>) {
         if let Some(published) = &self.published {
@@ -262,7 +263,7 @@ fn path(text: &str) -> Vec<String> {
 }
 
 /// Returns the warning about a deprecated version. Without a text of its own, the version gets the general one, which
-/// names the best newer version that is served and not deprecated. `None` if the version is not deprecated.
+/// names the best newer version that is served and not deprecated. Returns `None` if the version is not deprecated.
 fn deprecation(group: &str, kind: &str, version: &Value, all: &[Value]) -> Option<String> {
     if !version.is_true_at(&["deprecated"]) {
         return None;

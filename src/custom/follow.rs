@@ -1,4 +1,4 @@
-//! Follows the definitions in the store, so that every replica serves the resources that they define.
+//! Follows the definitions in the store. Every replica thus serves the resources that they define.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -72,7 +72,7 @@ impl Definitions {
     }
 }
 
-/// Reads a definition. `None` if the object cannot be decoded, or the definition is not established.
+/// Reads a definition. Returns `None` if the object cannot be decoded, or the definition is not established.
 fn read(object: &Arc<Object>) -> Option<Definition> {
     Definition::of(&skip_unreadable(tree(object))?)
 }

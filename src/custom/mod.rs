@@ -1,4 +1,4 @@
-//! Custom resources: how the server reads definitions, and validates, converts and shows the objects that they define.
+//! Custom resources: reads their definitions, and validates, converts and shows their objects.
 //!
 //! [`Definition`] holds a stored definition in the form that requests use, and [`Custom`] one of its versions;
 //! [`follow`] keeps them up to date with the store. [`crate::schemas`] validates objects by the schemas of definitions.

@@ -7,7 +7,7 @@ use crate::field::{Errors, Path};
 use crate::patch::go_text;
 
 /// Checks that replicas are within the range that a Scale allows, and that the selector is a text. A write of the
-/// status cannot change the replicas asked for, so these are not checked then.
+/// status cannot change the desired replicas. They are not checked then.
 pub(super) fn validate(paths: &ScalePaths, object: &Value, is_status: bool, errors: &mut Errors) {
     if !is_status {
         validate_replicas(&paths.replicas, object, errors);
@@ -39,8 +39,8 @@ fn validate_replicas(names: &[String], object: &Value, errors: &mut Errors) {
     errors.invalid(&Path::root(&path(names)), &shown.into(), why);
 }
 
-/// Returns the value at a path. `None` if a member on the way is absent or null, or if the last one is absent. `Err` is
-/// the message about a member on the way that is not an object.
+/// Returns the value at a path. Returns `None` if a member on the way is absent or null, or if the last one is absent.
+/// `Err` is the message about a member on the way that is not an object.
 fn find<'v>(names: &[String], object: &'v Value) -> Result<Option<&'v Value>, String> {
     let mut found = object;
     for (n, name) in names.iter().enumerate() {

@@ -59,8 +59,8 @@ pub fn resource(of: &Definition, version: &Version) -> Resource {
     }
 }
 
-/// Returns the storage version hash, which changes with the version in which objects are stored. Empty if that version
-/// is not served.
+/// Returns the storage version hash, which changes with the version in which objects are stored. Returns an empty text
+/// if that version is not served.
 fn storage_hash(of: &Definition) -> String {
     if !of.stored().served {
         return String::new();

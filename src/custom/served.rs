@@ -58,8 +58,8 @@ impl Custom {
         &self.definition.stored().kind
     }
 
-    /// Returns whether documents that name each resource once describe it in this version: the stored one, or the first
-    /// served one if the stored one is not served.
+    /// Returns whether documents that name each resource once describe it in this version. They describe the stored
+    /// version, or the first served version if the stored one is not served.
     pub fn is_first(&self) -> bool {
         let (versions, storage) = (&self.definition.versions, self.definition.storage);
         match versions[storage].served {
@@ -69,8 +69,8 @@ impl Custom {
     }
 
     /// Conforms an object that a client sent: decodes its metadata, and drops the fields that the schema does not have.
-    /// The object's own `apiVersion` decides which schema that is. Returns the paths of dropped fields. Values of wrong
-    /// types stay; [`Custom::validate`] reports them. An object of another kind stays as it is; [`Custom::check_type`]
+    /// The object's own `apiVersion` selects the schema. Returns the paths of dropped fields. Values of wrong types
+    /// stay; [`Custom::validate`] reports them. An object of another kind stays as it is; [`Custom::check_type`]
     /// refuses it.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Custom {
         }
     }
 
-    /// Returns the schema of the version that an object states. `None` when it states another kind.
+    /// Returns the schema of the version that an object states. Returns `None` if the object states another kind.
     fn stated_schema(&self, object: &Value) -> Option<&Structural> {
         let (group, version) = object.str_at(&["apiVersion"]).split_once('/')?;
         let is_own = group == self.definition.group && object.str_at(&["kind"]) == self.definition.kind;
@@ -163,7 +163,7 @@ impl Custom {
         Ok(object)
     }
 
-    /// Returns the definition if a webhook converts its objects. `None` if the server converts them.
+    /// Returns the definition if a webhook converts its objects. Returns `None` if the server converts them.
     pub fn converted_by_webhook(&self) -> Option<&Arc<Definition>> {
         Some(&self.definition).filter(|definition| definition.conversion.is_some())
     }
@@ -219,8 +219,8 @@ impl Custom {
         self.translated(object, to)
     }
 
-    /// Does the same as [`Custom::convert`], and returns the type of the other version as well. `None` if a webhook
-    /// converts and its result was not fetched.
+    /// Does the same as [`Custom::convert`], and returns the type of the other version as well. Returns `None` if a
+    /// webhook converts and its result was not fetched.
     ///
     /// # Errors
     /// 500 if the definition has no such version.

@@ -129,8 +129,8 @@ impl Documents {
         }
     }
 
-    /// Returns the answer to a request for a discovery document. It is 404 for an unknown version of a built-in group
-    /// that is served. `None` if the path is not that of a document.
+    /// Returns the answer to a request for a discovery document. The answer is 404 for an unknown version of a built-in
+    /// group that is served. Returns `None` if no document has the path.
     pub fn answer(&self, request: &Request<'_>) -> Option<ApiResult<Answer>> {
         let path = match request.path {
             "/" => return None,

@@ -74,7 +74,7 @@ const CHECKS: [(&str, At, ServerPart); 38] = [
     ("shutdown", At::Ready, ServerPart::Staying),
 ];
 
-/// The endpoints, and which checks each has in addition to the common ones.
+/// The endpoints, each with the selection of its checks besides the common ones.
 const ENDPOINTS: [(&str, At); 3] = [("healthz", At::Alive), (LIVEZ, At::Alive), ("readyz", At::Ready)];
 
 /// The endpoint for liveness.
@@ -82,7 +82,7 @@ const LIVEZ: &str = "livez";
 /// The reason of a part that gives no reason.
 const NOT_READY: &str = "";
 
-/// Returns `Ok` if a part is healthy now. `Err` is the reason why it is not.
+/// Returns `Ok` if a part is healthy now. `Err` holds the reason why it is not.
 type Probe = Box<dyn Fn() -> Result<(), &'static str> + Send + Sync>;
 
 /// The state of all parts. A part is unhealthy until its state is reported; the process itself is always healthy.
@@ -144,7 +144,7 @@ impl Health {
         })
     }
 
-    /// Returns the answer to any method on a health endpoint or one of its checks. `None` for other paths.
+    /// Returns the answer to any method on a health endpoint or one of its checks. Returns `None` for other paths.
     pub fn answer(&self, request: &Request<'_>) -> Option<Answer> {
         let path = request.path.strip_prefix('/')?;
         let (endpoint, check) = path.split_once('/').map_or((path, None), |(endpoint, check)| (endpoint, Some(check)));

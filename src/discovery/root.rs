@@ -19,7 +19,7 @@ const OTHER: [&str; 8] = [
     "/version",
 ];
 
-/// Returns the answer to any method on `/` and `/index.html`. `None` for other paths.
+/// Returns the answer to any method on `/` and `/index.html`. Returns `None` for other paths.
 pub fn answer(request: &Request<'_>, documents: &Documents) -> Option<Answer> {
     if !matches!(request.path, "/" | "/index.html") {
         return None;

@@ -35,7 +35,7 @@ pub fn document(git_version: &str) -> Value {
     })
 }
 
-/// Returns the answer for `/version` and paths below it. `None` for other paths.
+/// Returns the answer for `/version` and paths below it. Returns `None` for other paths.
 pub fn answer(request: &Request<'_>, git_version: &str) -> Option<ApiResult<Answer>> {
     match request.path {
         "/version" | "/version/" => {}

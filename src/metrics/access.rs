@@ -13,7 +13,7 @@ use crate::prometheus::families;
 const KNOWN_USERS: [&str; 3] = ["admin", "kubelet", "system:serviceaccount:kube-system:default"];
 const OTHER_USER: &str = "other";
 
-/// How often an outcome occurred, and how long it took.
+/// The number and the durations of one outcome.
 struct OutcomeMetrics {
     count: Counter,
     duration: Arc<Histogram>,

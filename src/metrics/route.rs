@@ -115,9 +115,9 @@ pub enum Route {
 }
 
 /// A combination of labels: the identity of the resource or document, and the rest in bits. A built-in resource is
-/// identified by its address, which nothing else can get, since the handles keep the resource alive. A custom resource
-/// is replaced with every change of its definition, and is identified by a hash of its names, which is larger than any
-/// address.
+/// identified by its address. Nothing else can get this address, since the handles keep the resource alive. A custom
+/// resource is replaced with every change of its definition. It is identified by a hash of its names, which is larger
+/// than any address.
 pub(super) type SeriesKey = (u64, u64);
 
 /// Returns the identity of a resource.

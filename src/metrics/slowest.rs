@@ -15,9 +15,9 @@ use crate::limits;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlowRequest {
-    /// When it was answered, in seconds since 1970.
+    /// The time of the answer, in seconds since 1970.
     pub at_seconds: f64,
-    /// How long it took, in seconds.
+    /// Its duration, in seconds.
     pub seconds: f64,
     /// The verb, as in the metrics of requests.
     pub verb: String,
@@ -35,7 +35,7 @@ pub struct SlowRequest {
 
 struct KeptRequest {
     took: u64,
-    /// When it ended, in seconds since `began`.
+    /// The time of its end, in seconds since `began`.
     at: u64,
     request: SlowRequest,
 }
@@ -43,9 +43,9 @@ struct KeptRequest {
 /// Keeps the slowest requests of a sliding window of time.
 pub struct Slowest {
     began: Instant,
-    /// Only requests that took longer are kept, in nanoseconds.
+    /// The duration above which requests are kept, in nanoseconds.
     threshold: AtomicU64,
-    /// When the oldest kept request expires, in seconds since `began`.
+    /// The time at which the oldest kept request expires, in seconds since `began`.
     expires_at: AtomicU64,
     kept: Mutex<Vec<KeptRequest>>,
 }

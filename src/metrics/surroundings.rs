@@ -5,15 +5,15 @@ use std::path::Path;
 use crate::prometheus::Page;
 use crate::wall_clock;
 
-/// Returns the size of the disk that a directory is on, and its free space for this process, in bytes. `None` if the
+/// Returns the size of the disk of a directory, and the free space for this process, in bytes. Returns `None` if the
 /// operating system does not know.
 pub fn disk(directory: &Path) -> Option<(u64, u64)> {
     let disk = rustix::fs::statvfs(directory).ok()?;
     Some((disk.f_blocks.saturating_mul(disk.f_frsize), disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
-/// Appends the disk that a directory is on, the expiry of certificates, in seconds of Unix time, and the clock. Leaves
-/// out values that the operating system does not provide.
+/// Appends the size and the free space of the disk of a directory, the expiry of certificates, in seconds of Unix time,
+/// and the clock. Leaves out values that the operating system does not provide.
 pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item = (&'static str, i64)>) {
     if let Some((size, free)) = disk(directory) {
         page.gauge("flotilla_disk_size_bytes", "Size of the disk that the data directory is on, in bytes.")

@@ -51,7 +51,7 @@ pub(super) fn merge(contents: impl IntoIterator<Item = Content>) -> Content {
     all
 }
 
-/// Converts a v3 schema to v2: without defaults, alternatives as strings, references without siblings.
+/// Converts a v3 schema to v2: drops defaults and the siblings of references, and makes alternatives strings.
 pub(super) fn definition(name: &str, schema: &Value) -> Value {
     if matches!(schema, Value::Object(map) if map.contains_key("oneOf")) && name.starts_with("io.k8s.apimachinery.") {
         let mut text = value!({"description": (schema.str_at(&["description"])), "type": "string"});

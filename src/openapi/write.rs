@@ -1,4 +1,4 @@
-//! Encodes whole documents. Entries are built and written one by one, so that a document is never in memory as a tree.
+//! Encodes whole documents. Entries are built and written one by one: a document is never in memory as a tree.
 
 use std::collections::BTreeMap;
 

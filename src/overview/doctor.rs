@@ -136,7 +136,7 @@ fn files(directory: &Path, findings: &mut Vec<Finding>) {
         _ => Finding::bad(
             FindingVerdict::Warning,
             format!("others may use {shown}, which holds Secrets and keys"),
-            "chmod 700 it; the server does so when it starts.",
+            "Set its mode to 700, as the server does when it starts.",
         ),
     });
     let log = fs::read_dir(directory.join("wal")).is_ok_and(|mut entries| entries.next().is_some());
@@ -166,7 +166,7 @@ fn files(directory: &Path, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Checks how long a certificate is still valid.
+/// Checks the remaining validity of a certificate.
 fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
     let parsed = der.map_err(str::to_owned).and_then(|der| {
         X509Certificate::from_der(der).map(|(_, it)| it.validity().not_after.timestamp()).map_err(|e| e.to_string())
@@ -176,7 +176,7 @@ fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
         Err(error) => Finding::bad(
             FindingVerdict::Broken,
             format!("{name} holds no certificate: {error}"),
-            "Restore it from a copy of `pki`. Of the server's own, remove the .crt: it is made again of its key.",
+            "Restore it from a copy of `pki`. If it is the server's own, remove it: a start makes it from its key.",
         ),
     }
 }
@@ -185,7 +185,7 @@ fn certificate(name: &str, der: Result<&[u8], &str>, now: i64) -> Finding {
 fn validity(name: &str, left: i64) -> Finding {
     let days = left.div_euclid(86_400);
     let soon = i64::try_from(limits::LEAF_RENEWAL.as_secs()).unwrap_or(i64::MAX);
-    let advice = "See docs/runbooks/FlotillaCertificateEndsSoon.md: a server renews its own when it starts and runs.";
+    let advice = "See docs/runbooks/FlotillaCertificateEndsSoon.md: a running server renews its own.";
     match left {
         ..=0 => Finding::bad(FindingVerdict::Broken, format!("{name} has ended"), advice),
         left if left < soon => Finding::bad(FindingVerdict::Warning, format!("{name} ends in {days} days"), advice),
@@ -229,7 +229,7 @@ fn server(kubeconfig: &Path, findings: &mut Vec<Finding>) {
         Err(error) => findings.push(Finding::bad(
             FindingVerdict::Broken,
             with_causes(&error),
-            "Look whether the server runs and what its log says: see docs/runbooks/FlotillaDown.md.",
+            "Check that the server runs, and read its log: see docs/runbooks/FlotillaDown.md.",
         )),
     }
 }
@@ -253,14 +253,14 @@ pub fn assess(name: &str, overview: &Overview) -> Vec<Finding> {
                 Finding::bad(FindingVerdict::Broken, format!("the member {name} is not reachable"), advice)
             }
             (true, false) => {
-                let advice = "It is being sent what it lacks: wait.";
+                let advice = "Wait: the other members send it the data that it lacks.";
                 Finding::bad(FindingVerdict::Warning, format!("the member {name} has no vote yet"), advice)
             }
             (true, true) => Finding::good(format!("the member {name} is reachable")),
         });
     }
     if overview.cluster.members.len() == 2 {
-        let advice = "Let another one join: two tolerate the failure of none.";
+        let advice = "Let another one join: two members tolerate no failure.";
         findings.push(Finding::bad(FindingVerdict::Warning, "there are two members", advice));
     }
     for group in &overview.leaderless_groups {

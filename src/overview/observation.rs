@@ -35,7 +35,7 @@ pub enum StatusError {
     Output(#[from] io::Error),
 }
 
-/// The overview of a member, and how its clock compares with this machine's.
+/// The overview of a member, and the offset of its clock from this machine's.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Observation {

@@ -29,7 +29,7 @@ pub struct Overview {
     pub clock_seconds: f64,
     /// Seconds by which that clock is behind the latest reading of any clock of the cluster.
     pub clock_behind_seconds: f64,
-    /// How long it has been serving, in seconds.
+    /// The time for which it has been serving, in seconds.
     pub uptime_seconds: f64,
     /// Its cluster.
     pub cluster: ClusterView,
@@ -41,7 +41,7 @@ pub struct Overview {
     pub memory_bytes: Option<f64>,
     /// Time on processors, in seconds.
     pub processor_seconds: f64,
-    /// The disk that its data directory is on.
+    /// The disk of its data directory.
     pub disk: Option<Disk>,
     /// Its write-ahead log.
     pub log: Log,
@@ -79,7 +79,7 @@ pub struct Lag {
     pub group: String,
     /// Name of the member.
     pub member: String,
-    /// Entries of the group's log that it is not known to have.
+    /// Entries of the group's log that the member lacks, as far as the leader knows.
     pub entries: u64,
 }
 
@@ -124,7 +124,7 @@ impl Log {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct History {
-    /// How long it is.
+    /// Its length.
     pub window_seconds: u64,
     /// Changes in it.
     pub changes: u64,
@@ -172,7 +172,7 @@ pub struct ResourceView {
 pub struct Certificate {
     /// Its purpose.
     pub name: String,
-    /// When it ends, in seconds since 1970.
+    /// The time of its end, in seconds since 1970.
     pub ends_seconds: i64,
 }
 

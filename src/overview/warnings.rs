@@ -16,7 +16,7 @@ use crate::{limits, wall_clock};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Warning {
-    /// When it was written, in seconds since 1970.
+    /// The time at which it was written, in seconds since 1970.
     pub at_seconds: f64,
     /// Whether it is an error.
     pub is_error: bool,

@@ -80,7 +80,7 @@ impl Page {
     }
 }
 
-/// Sorts families by name and series by labels, so that two requests show them in the same order.
+/// Sorts families by name and series by labels. Two requests thus show them in the same order.
 pub fn sorted(text: &str) -> String {
     let mut families: Vec<Vec<&str>> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {

@@ -6,7 +6,7 @@ use super::histogram::{Family, Unit};
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
 
-/// How long requests take.
+/// The durations of requests.
 pub static REQUEST_DURATION: Family = Family {
     name: "apiserver_request_duration_seconds",
     help: "Time from the head of a request to the end of its answer, in seconds.",
@@ -40,8 +40,8 @@ const REQUEST_BOUNDS: &[u64] = &[
     60 * S,
 ];
 
-/// How long requests take, for service level indicators: without watches, and without time for which the server is not
-/// responsible.
+/// The durations of requests, for service level indicators: without watches, and without time for which the server is
+/// not responsible.
 pub static REQUEST_SLI_DURATION: Family = Family {
     name: "apiserver_request_sli_duration_seconds",
     help: "Time of requests other than watches for which the server is responsible, in seconds.",
@@ -67,7 +67,7 @@ pub static WATCH_EVENTS_SIZES: Family = Family {
 
 const ADMISSION_BOUNDS: &[u64] = &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS];
 
-/// How long each step of admission takes.
+/// The durations of each step of admission.
 pub static ADMISSION_STEP_DURATION: Family = Family {
     name: "apiserver_admission_step_admission_duration_seconds",
     help: "Time of admission as a whole, by step, in seconds.",
@@ -75,7 +75,7 @@ pub static ADMISSION_STEP_DURATION: Family = Family {
     bounds: ADMISSION_BOUNDS,
 };
 
-/// How long each admission plugin takes.
+/// The durations of each admission plugin.
 pub static ADMISSION_CONTROLLER_DURATION: Family = Family {
     name: "apiserver_admission_controller_admission_duration_seconds",
     help: "Time of each admission plugin that concerned the request, in seconds.",
@@ -85,7 +85,7 @@ pub static ADMISSION_CONTROLLER_DURATION: Family = Family {
 
 const POLICY_BOUNDS: &[u64] = &[500, MS, 10 * MS, 100 * MS, S];
 
-/// How long validations of policies take.
+/// The durations of validations of policies.
 pub static VALIDATING_POLICY_DURATION: Family = Family {
     name: "apiserver_validating_admission_policy_check_duration_seconds",
     help: "Time of a validation of an admission policy, in seconds.",
@@ -93,7 +93,7 @@ pub static VALIDATING_POLICY_DURATION: Family = Family {
     bounds: POLICY_BOUNDS,
 };
 
-/// How long mutations of policies take.
+/// The durations of mutations of policies.
 pub static MUTATING_POLICY_DURATION: Family = Family {
     name: "apiserver_mutating_admission_policy_check_duration_seconds",
     help: "Time of a mutation of an admission policy, in seconds.",
@@ -101,7 +101,7 @@ pub static MUTATING_POLICY_DURATION: Family = Family {
     bounds: POLICY_BOUNDS,
 };
 
-/// From a millisecond on, each twice the one before.
+/// Bounds from a millisecond on, each twice the one before.
 const DOUBLING_BOUNDS: &[u64] = &[
     MS,
     2 * MS,
@@ -120,7 +120,7 @@ const DOUBLING_BOUNDS: &[u64] = &[
     16_384 * MS,
 ];
 
-/// How long authentication takes.
+/// The durations of authentication.
 pub static AUTHENTICATION_DURATION: Family = Family {
     name: "authentication_duration_seconds",
     help: "Time that it takes to find the user of a request, in seconds.",
@@ -128,7 +128,7 @@ pub static AUTHENTICATION_DURATION: Family = Family {
     bounds: DOUBLING_BOUNDS,
 };
 
-/// How long authorization takes.
+/// The durations of authorization.
 pub static AUTHORIZATION_DURATION: Family = Family {
     name: "authorization_duration_seconds",
     help: "Time that it takes to decide whether the user is allowed, in seconds.",
@@ -136,7 +136,7 @@ pub static AUTHORIZATION_DURATION: Family = Family {
     bounds: DOUBLING_BOUNDS,
 };
 
-/// How long calls of authorization webhooks take.
+/// The durations of calls of authorization webhooks.
 pub static ACCESS_WEBHOOK_DURATION: Family = Family {
     name: "apiserver_authorization_webhook_duration_seconds",
     help: "Time of a call of an authorization webhook, in seconds.",
@@ -144,7 +144,7 @@ pub static ACCESS_WEBHOOK_DURATION: Family = Family {
     bounds: &[5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 250 * MS, 500 * MS, S, 2_500 * MS, 5 * S, 10 * S],
 };
 
-/// How long match conditions of authorization webhooks take.
+/// The durations of match conditions of authorization webhooks.
 pub static ACCESS_CONDITIONS_DURATION: Family = Family {
     name: "apiserver_authorization_match_condition_evaluation_seconds",
     help: "Time of the match conditions of an authorization webhook about a request, in seconds.",
@@ -152,7 +152,7 @@ pub static ACCESS_CONDITIONS_DURATION: Family = Family {
     bounds: &[MS, 5 * MS, 10 * MS, 25 * MS, 100 * MS, 200 * MS, 250 * MS],
 };
 
-/// How long the store takes for a write. The name is that of Kubernetes for its storage.
+/// The durations of writes of the store. The name is that of Kubernetes for its storage.
 pub static STORE_DURATION: Family = Family {
     name: "etcd_request_duration_seconds",
     help: "Time until the store has made a write durable or refused it, in seconds.",
@@ -162,7 +162,7 @@ pub static STORE_DURATION: Family = Family {
 
 const QUEUE_BOUNDS: &[u64] = &[10, 100, 1_000, 10_000, 100_000, MS, 10 * MS, 100 * MS, S, 10 * S];
 
-/// How long keys wait in the queues of controllers.
+/// The times for which keys wait in the queues of controllers.
 pub static QUEUE_DURATION: Family = Family {
     name: "workqueue_queue_duration_seconds",
     help: "Time that a key waits in the queue of a controller, in seconds.",
@@ -170,7 +170,7 @@ pub static QUEUE_DURATION: Family = Family {
     bounds: QUEUE_BOUNDS,
 };
 
-/// How long controllers work on a key.
+/// The times for which controllers work on a key.
 pub static WORK_DURATION: Family = Family {
     name: "workqueue_work_duration_seconds",
     help: "Time that a controller works on a key, in seconds.",
@@ -181,7 +181,7 @@ pub static WORK_DURATION: Family = Family {
 const FLOW_BOUNDS: &[u64] =
     &[0, 5 * MS, 20 * MS, 50 * MS, 100 * MS, 200 * MS, 500 * MS, S, 2 * S, 5 * S, 10 * S, 15 * S, 30 * S];
 
-/// How long requests wait for seats of their priority levels.
+/// The times for which requests wait for seats of their priority levels.
 pub static FLOW_WAIT_DURATION: Family = Family {
     name: "apiserver_flowcontrol_request_wait_duration_seconds",
     help: "Time that a request waits for a seat of its priority level, in seconds.",
@@ -189,7 +189,7 @@ pub static FLOW_WAIT_DURATION: Family = Family {
     bounds: FLOW_BOUNDS,
 };
 
-/// How long requests have seats of their priority levels.
+/// The times for which requests have seats of their priority levels.
 pub static FLOW_EXECUTION_DURATION: Family = Family {
     name: "apiserver_flowcontrol_request_execution_seconds",
     help: "Time that a request has a seat of its priority level, in seconds.",
@@ -197,7 +197,7 @@ pub static FLOW_EXECUTION_DURATION: Family = Family {
     bounds: FLOW_BOUNDS,
 };
 
-/// How long admission webhooks take.
+/// The durations of calls of admission webhooks.
 pub static WEBHOOK_DURATION: Family = Family {
     name: "apiserver_admission_webhook_admission_duration_seconds",
     help: "Time that an admission webhook takes to answer, in seconds.",
@@ -205,7 +205,7 @@ pub static WEBHOOK_DURATION: Family = Family {
     bounds: &[5 * MS, 25 * MS, 100 * MS, 500 * MS, S, 2500 * MS, 10 * S, 25 * S],
 };
 
-/// How long conversion webhooks take.
+/// The durations of calls of conversion webhooks.
 pub static CONVERSION_DURATION: Family = Family {
     name: "apiserver_conversion_webhook_duration_seconds",
     help: "Time that a webhook takes to convert custom resources, in seconds.",
@@ -229,7 +229,7 @@ pub static CONVERSION_DURATION: Family = Family {
     ],
 };
 
-/// How long conversion webhooks take, by definition and versions.
+/// The durations of calls of conversion webhooks, by definition and versions.
 pub static DEFINITION_CONVERSION_DURATION: Family = Family {
     name: "apiserver_crd_conversion_webhook_duration_seconds",
     help: "Time that a webhook takes to convert objects of a definition, in seconds.",
@@ -326,7 +326,7 @@ pub const FROM_THE_START: &[&str] = &[WEBHOOK_NAMELESS, AGGREGATED_NAMELESS, LOG
 pub const WEBHOOK_NAMELESS: &str = "apiserver_webhooks_x509_missing_san_total";
 /// Counts certificates of aggregated servers without subject alternative names.
 pub const AGGREGATED_NAMELESS: &str = "apiserver_kube_aggregator_x509_missing_san_total";
-/// Counts how often aggregated servers became unavailable.
+/// Counts the times at which aggregated servers became unavailable.
 pub const AGGREGATED_LOST: &str = "aggregator_unavailable_apiservice_total";
 /// Counts streams that were translated.
 pub const STREAMS_TRANSLATED: &str = "apiserver_stream_translator_requests_total";

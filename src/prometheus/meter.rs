@@ -13,7 +13,7 @@ pub type Labels<'a> = &'a [(&'static str, &'a str)];
 
 const METADATA: Metadata<'static> = Metadata::new("flotilla", Level::INFO, None);
 
-/// Raises a gauge by one until it is dropped, also when the future that holds it is.
+/// Raises a gauge by one until this value is dropped, alone or with the future that holds it.
 #[derive(Debug)]
 pub struct Raised(Gauge);
 

@@ -9,7 +9,7 @@ use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
 
 impl Served {
-    /// Returns an object of a built-in kind in the stored version of its resource.
+    /// Converts an object of a built-in kind to the stored version of its resource.
     pub fn converted_to_stored(&self, of: &Kind, object: Value) -> Value {
         let is_stored = (&of.group, &of.version) == (&self.stored.group, &self.stored.version);
         if is_stored { object } else { self.strategy.convert(of, &self.stored, object) }
@@ -28,7 +28,7 @@ pub fn adopt(served: &Served, mut object: Value) -> ApiResult<Draft> {
     let draft = match &served.custom {
         Some(custom) => {
             let is_stored = object.str_at(&["apiVersion"]) == served.stored.api_version();
-            // Its webhook cannot be called here, so the object is converted when it is read.
+            // The webhook of the definition cannot be called here. The object is converted when it is read.
             if custom.converted_by_webhook().is_some() || is_stored {
                 object.sort_members();
                 encode::draft_as_is(served, &object)

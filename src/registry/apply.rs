@@ -104,8 +104,8 @@ pub(super) struct Apply<'a> {
 }
 
 impl<'a> Apply<'a> {
-    /// Reads a configuration in YAML or JSON. Duplicate keys are refused later, warned about or ignored, as the client
-    /// wants.
+    /// Reads a configuration in YAML or JSON. The client decides about duplicate keys: they are refused later, warned
+    /// about or ignored.
     ///
     /// # Errors
     /// 400 if it cannot be parsed or is no object.
@@ -138,8 +138,8 @@ impl<'a> Apply<'a> {
         Self { target, configuration, options, now: now().to_string(), repeated: Vec::new(), missing: Vec::new() }
     }
 
-    /// Returns the merged object with its `managedFields`, or the live object if the merge changes nothing. `None` when
-    /// there is neither.
+    /// Returns the merged object with its `managedFields`, or the live object if the merge changes nothing. Returns
+    /// `None` if the merge changes nothing and no object is live.
     fn merge(&mut self, live: Option<&Value>) -> ApiResult<Option<Value>> {
         let versions = ServedVersions::converted(self.target.served);
         let merged = self.merge_by(&versions, live);

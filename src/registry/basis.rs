@@ -7,13 +7,13 @@ use crate::request::Caller;
 use crate::status::ApiResult;
 
 impl Registry {
-    /// Returns whether a decision that no write proved is final. `seen` is the state of the object that it was based
-    /// on. If that state is [unconfirmed](crate::request::Basis::Unconfirmed), first waits until this replica has
-    /// caught up.
+    /// Returns whether a decision that no write proved is final. `seen` is the state of the object on which the
+    /// decision was based. If that state is [unconfirmed](crate::request::Basis::Unconfirmed), first waits until this
+    /// replica has caught up.
     ///
-    /// A write proves the decision that led to it if that looked only at the object: the store makes the write only if
-    /// the object is still the one that was seen. Refusals, writes that change nothing and dry runs prove nothing, so
-    /// they must be based on a state that was current when the request came.
+    /// A write proves a decision that looked only at the object: the store makes the write only if the object is
+    /// unchanged. Refusals, dry runs and writes that change nothing prove nothing. They must be based on a state that
+    /// was current when the request came.
     pub(super) async fn confirm_basis(
         &self,
         target: Target<'_>,
@@ -34,9 +34,9 @@ impl Registry {
         Ok(true)
     }
 
-    /// Returns whether the outcome of an attempt to change an object is final, rather than to be repeated on a newer
-    /// state. `seen` is the state that the attempt was based on; `stored` says of an outcome whether the store made a
-    /// write.
+    /// Returns whether the outcome of an attempt to change an object is final. If not, the caller repeats the attempt
+    /// on a newer state. `seen` is the state on which the attempt was based. `stored` returns whether the store made a
+    /// write in an outcome.
     pub(super) async fn is_final<T>(
         &self,
         target: Target<'_>,

@@ -6,7 +6,7 @@ use super::create::reset_status;
 use super::{Target, now};
 use crate::rules::Generation;
 
-/// Restores what a client may not change, and raises the generation if the spec changed.
+/// Restores the fields that a client may not change, and raises the generation if the spec changed.
 pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     let (served, strategy) = (target.served, target.served.strategy);
     keep_system_fields(new, old);
@@ -33,7 +33,7 @@ pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
     (strategy.prepare_update)(new, old);
 }
 
-/// Restores metadata that only the server sets, and fills in what the client left out.
+/// Restores metadata that only the server sets, and fills in the members that the client left out.
 fn keep_system_fields(new: &mut Value, old: &Value) {
     let mut keep = |field: &str, always: bool| {
         let path = ["metadata", field];

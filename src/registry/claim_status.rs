@@ -17,8 +17,8 @@ const GROUP: &str = "resource.k8s.io";
 /// The label of a namespace that lets its claims have access as an administrator, if it is `true`.
 const ADMIN_LABEL: &str = "resource.kubernetes.io/admin-access";
 
-/// Returns the field by which a claim or template that is created asks for access as an administrator, or by which the
-/// new status of a claim grants it. Returns `None` if there is no such field, or the status granted it before.
+/// Returns the field by which a new claim or template asks for access as an administrator, or by which the new status
+/// of a claim grants such access. Returns `None` if there is no such field, or if the status granted it before.
 fn admin_access_field(target: Target<'_>, new: &Value, old: Option<&Value>) -> Option<String> {
     if target.served.group() != GROUP {
         return None;
@@ -143,7 +143,7 @@ impl StatusWriter<'_> {
         }
     }
 
-    /// Returns `Ok` if the user may do it, else the text of the refusal.
+    /// Checks that the user has a permission. `Err` holds the text of the refusal.
     fn check(&self, of: ResourceAttributes<'_>) -> Result<(), String> {
         let attributes = Attributes::Resource(ResourceAttributes {
             group: GROUP,

@@ -40,7 +40,7 @@ impl Registry {
                 }
             }
         };
-        // Deletions begin in the order of the list, so that watchers see them in that order. Concurrent deletions share
+        // Deletions begin in the order of the list, and watchers see them in that order. Concurrent deletions share
         // fsyncs, and a failed one does not stop the others.
         let deletions = stream::iter(&objects).map(|object| {
             let mut caller = asker.clone();

@@ -1,4 +1,5 @@
-//! Continue tokens: where the next page of a list begins (API concepts, "Retrieving large results sets in chunks").
+//! Continue tokens: the place where the next page of a list begins (API concepts, "Retrieving large results sets in
+//! chunks").
 
 use base64::Engine;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -21,9 +22,9 @@ const TOKEN_VERSION: &str = "flotilla/v1";
 
 /// The position at which the next page of a list begins. Opaque to clients: base64 of JSON.
 ///
-/// A table of several shards is listed in key order, so the last key that was sent says of every shard where it
-/// continues: behind that key. This holds for any division into shards, so that a token survives a change of the shard
-/// map. `epoch` tells tokens from before and after such a change apart.
+/// A table of several shards is listed in key order, and therefore every shard continues behind the last key that was
+/// sent. This holds for any division into shards. A token thus survives a change of the shard map. `epoch` tells tokens
+/// from before and after such a change apart.
 #[derive(Clone)]
 pub(super) struct Token {
     pub(super) table: String,
@@ -33,7 +34,7 @@ pub(super) struct Token {
     pub(super) revision: Option<Revision>,
     /// The key of the last object that was sent.
     pub(super) after: String,
-    /// How many objects were sent.
+    /// The number of objects sent so far.
     pub(super) seen: u64,
 }
 

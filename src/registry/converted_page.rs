@@ -8,9 +8,9 @@ use crate::tables::webhook_converts;
 use crate::turn::Turn;
 
 impl Registry {
-    /// Converts a page of a list by the webhook, so that errors are reported before the answer begins, and leaves out
-    /// objects that do not meet `requirements` once they are converted. The page may then have fewer objects than its
-    /// limit. Returns the page unchanged if no webhook converts the resource.
+    /// Converts a page of a list by the webhook, and leaves out converted objects that do not meet `requirements`.
+    /// Errors are thus reported before the answer begins. The page may then have fewer objects than its limit. Returns
+    /// the page unchanged if no webhook converts the resource.
     ///
     /// # Errors
     /// As for [`Tables::convert_to_show`](crate::tables::Tables::convert_to_show); 413 for a list that is too large.

@@ -24,8 +24,8 @@ use crate::status::{ApiError, ApiResult};
 
 impl Registry {
     /// Returns the tenure in which this leader may create an object without catching up first: see
-    /// [`Registry::create_in_tenure`]. `None` if this replica does not lead, or if the create depends on more than the
-    /// write itself proves.
+    /// [`Registry::create_in_tenure`]. Returns `None` if this replica does not lead, or if the create depends on more
+    /// than the write itself proves.
     pub fn tenure(&self, target: Target<'_>) -> Option<Tenure> {
         // Addresses and ports are written without a tenure, and policies and webhooks must not be asked twice.
         let asks = || {
@@ -36,9 +36,9 @@ impl Registry {
         self.tables.store.tenure(&self.tables.table(target.served)).filter(|_| proves())
     }
 
-    /// Creates an object on the leader without first confirming that the data by which it decides are current. A write
-    /// that is made in the same term proves that. Any other outcome is returned only once a quorum has confirmed the
-    /// leader. Returns `None` if this replica no longer leads: the caller must create the object again.
+    /// Creates an object on the leader, and does not first confirm that the data of the decision are current. A write
+    /// in the same term proves that. Returns any other outcome only once a quorum has confirmed the leader. Returns
+    /// `None` if this replica no longer leads: the caller must create the object again.
     pub async fn create_in_tenure(
         &self,
         target: Target<'_>,
@@ -278,8 +278,7 @@ impl Registry {
     }
 }
 
-/// Refuses a new object that states a revision. A dry run stops before that check, and returns the revision that was
-/// stated.
+/// Refuses a new object that states a revision. A dry run stops before that check, and returns the stated revision.
 fn check_unrevised(object: &mut Value, stated: Option<Value>, options: &WriteOptions) -> ApiResult<()> {
     let Some(stated) = stated.filter(|stated| stated.as_str().is_some_and(|text| !text.is_empty())) else {
         return Ok(());

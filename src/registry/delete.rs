@@ -28,7 +28,7 @@ pub struct Deleted {
     pub uid: String,
     /// Whether the object was removed, rather than only marked.
     pub gone: bool,
-    /// Whether the object could not be decoded, so that there is nothing to show.
+    /// Whether the object could not be decoded. The answer then has nothing to show.
     pub is_unreadable: bool,
     /// Whether the store made a write.
     stored: bool,
@@ -51,8 +51,8 @@ impl Deleted {
     }
 }
 
-/// Warns the client of what happens to dependents, if the request does not state it and the default of the kind may be
-/// a surprise.
+/// Warns the client about the dependents of the object, if the request does not state their fate and the default of the
+/// kind may be a surprise.
 pub(super) fn warn_of_dependents(served: &Served, options: &DeleteOptions, caller: &mut Caller) {
     if options.propagation.is_none() {
         caller.notices.warnings.extend(served.strategy.dependents_warning.map(str::to_owned));
@@ -159,8 +159,8 @@ impl Registry {
         }
     }
 
-    /// Removes an object whose mark was stored so that watchers see it, and which nothing holds any more. If another
-    /// write came first, leaves the outcome in `marked` and returns `None`.
+    /// Removes a marked object that nothing holds any more. The mark was stored only for watchers. If another write
+    /// came first, leaves the outcome in `marked` and returns `None`.
     async fn remove_marked(
         &self,
         target: Target<'_>,
@@ -252,7 +252,7 @@ fn admit_delete(target: Target<'_>, protects_namespaces: bool) -> ApiResult<()> 
     Ok(())
 }
 
-/// Returns whether an object has this UID, rather than being another one with the same name.
+/// Returns whether the current object has this UID. Another object may have taken the name.
 fn is_there(current: Option<&Object>, uid: &str) -> ApiResult<bool> {
     let current = current.map(stored_tree).transpose()?;
     Ok(current.is_some_and(|current| current.str_at(&["metadata", "uid"]) == uid))

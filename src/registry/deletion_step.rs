@@ -93,7 +93,7 @@ fn raise_generation(object: &mut Value) {
 pub(super) enum Grace {
     /// The kind, or this deletion, has none.
     None,
-    /// One is running, and the client does not shorten it.
+    /// A grace period is running, and the client does not shorten it.
     Pending,
     /// The object ends this many seconds after the request, at `at`. `first` is false if this shortens a running
     /// period.

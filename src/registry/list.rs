@@ -22,7 +22,7 @@ pub struct Page {
     pub revision: Revision,
     /// The token for the next page. `None` when this is the last.
     pub next: Option<String>,
-    /// How many objects follow this page. `None` if the server does not say.
+    /// The number of objects that follow this page. `None` if the server does not state it.
     pub remaining: Option<u64>,
     rows: Rows,
 }
@@ -30,7 +30,7 @@ pub struct Page {
 enum Rows {
     /// Read before the answer begins, because the head of the answer depends on them.
     Collected(std::vec::IntoIter<Arc<Object>>),
-    /// Read while the answer is sent, so that memory does not grow with the length of the list.
+    /// Read while the answer is sent: memory does not grow with the length of the list.
     Streamed(Box<Streamed>),
 }
 
@@ -109,7 +109,7 @@ impl Page {
     }
 }
 
-/// The objects of a page one by one, for callers that wait between two of them until the client has taken the first.
+/// The objects of a page one by one. Callers may wait between two objects until the client has taken the first.
 pub struct OneByOne {
     /// The page that holds the objects.
     pub page: Page,
@@ -161,14 +161,14 @@ impl OneByOne {
     }
 }
 
-/// Returns whether a selection matches an object, as far as its stored form decides that.
+/// Returns whether a selection matches an object, as far as the stored form of the object decides that.
 pub fn selects(selection: &Selection, object: &Object) -> bool {
     let key = object.key();
     selection.matches(key.namespace().unwrap_or(""), key.name(), object.terms())
 }
 
-/// Returns how many objects may be compared with a selection before the time is checked: fewer for a selection with
-/// many requirements.
+/// Returns the number of objects that are compared with a selection before the time is checked. It is smaller for a
+/// selection with many requirements.
 fn objects_at_once(selection: &Selection) -> usize {
     (limits::SELECTION_CHECKS / selection.requirements().max(1)).clamp(1, limits::LIST_CHUNK_OBJECTS)
 }
@@ -214,7 +214,7 @@ impl Registry {
         }
     }
 
-    /// Returns one page of a list of what this replica has, merged from all shards, before its objects are read.
+    /// Returns one page of the objects that this replica has, merged from all shards. The objects are not read yet.
     pub fn page(&self, served: &Served, namespace: &str, listing: &Listing) -> ApiResult<UnreadPage> {
         let table = self.tables.table(served);
         // A limit is only a request: the reference ignores it in lists from memory at revision 0. It keeps no events in
@@ -273,7 +273,8 @@ fn snapshot_of(table: &Table, token: &Token) -> ApiResult<Snapshot> {
     })
 }
 
-/// A page of a snapshot, from its start or from the position of a token, before its objects are read.
+/// A page of a snapshot whose objects are not read yet. Begins at the start of the snapshot, or at the position of a
+/// token.
 pub struct UnreadPage {
     table: Arc<Table>,
     snapshot: Snapshot,
@@ -281,7 +282,7 @@ pub struct UnreadPage {
     scope: Scope,
     /// Whether the selection demands another namespace than the path.
     is_empty: bool,
-    /// How many objects the page may have; 0 for all.
+    /// The largest number of objects on the page; 0 for all.
     limit: usize,
     token: Option<Token>,
 }
@@ -331,7 +332,7 @@ impl UnreadPage {
             turn.pause().await;
         }
         let Some(last) = rows.last().filter(|_| rows.len() >= limit) else { return Ok((rows, false)) };
-        // Whether another object follows is not known yet, since the cursor skipped objects that cannot be selected.
+        // The cursor skipped objects that cannot be selected. It does not yet know whether another object follows.
         if !scan.required.is_empty() {
             cursor = self.snapshot.cursor(Scan { required: Vec::new(), ..scan }, Some(last.key().clone()));
             more = true;
@@ -366,7 +367,7 @@ impl UnreadPage {
     }
 }
 
-/// Returns how many objects there are up to and including a key.
+/// Returns the number of objects up to and including a key.
 async fn passed(snapshot: &Snapshot, scope: &Scope, after: &str) -> Result<u64, Compacted> {
     let (mut passed, mut turn) = (0, Turn::begin());
     for objects in scan(snapshot, Scan { scope: scope.clone(), ..Scan::default() }) {

@@ -11,7 +11,7 @@ use crate::status::{ApiError, ApiResult};
 /// The options of a list or watch, read from the query.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// Which objects are selected.
+    /// The selectors.
     pub selection: Selection,
     /// The greatest number of objects; 0 for all.
     pub limit: usize,
@@ -32,7 +32,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Returns whether the most recent state is asked for.
+    /// Returns whether the request asks for the most recent state.
     pub fn is_recent(&self) -> bool {
         self.token.is_empty() && self.revision.is_empty()
     }
@@ -44,8 +44,9 @@ impl Listing {
         is_named && (!namespace.is_empty() || !served.resource.namespaced)
     }
 
-    /// Returns the options by which a deletion of a collection lists its objects. As in the reference, which reads the
-    /// collection in pages, a revision names the state to delete, unless only one object is asked for.
+    /// Returns the options by which a deletion of a collection lists its objects. A revision names the state to delete,
+    /// unless the request asks for only one object. The reference does the same, because it reads the collection in
+    /// pages.
     pub fn of_deletion(&self, served: &Served, namespace: &str) -> Self {
         let mut listing = self.clone();
         let states_revision = !matches!(listing.revision.as_str(), "" | "0");
@@ -91,7 +92,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Returns the revision that is asked for; 0 for none.
+    /// Returns the revision that the request states; 0 for none.
     pub(super) fn wanted(&self) -> ApiResult<u64> {
         parse_revision(&self.revision).map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))
     }

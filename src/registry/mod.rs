@@ -1,7 +1,7 @@
 //! Reads and writes objects by the rules of Kubernetes.
 //!
-//! [`Registry`] holds what every operation needs. The steps of a write are: decoding, defaults, `managedFields`,
-//! admission, the kind's own preparation, validation, store. Reads return stored bytes.
+//! [`Registry`] holds the state that every operation needs. The steps of a write are: decoding, defaults,
+//! `managedFields`, admission, the kind's own preparation, validation, store. Reads return stored bytes.
 
 mod adopt;
 mod allocation;
@@ -55,9 +55,9 @@ pub use crate::wall_clock::timestamp as now;
 
 /// The state that every operation on objects needs.
 pub struct Registry {
-    /// The stored objects, and what reads and writes of them need.
+    /// The stored objects, and the parts by which single objects are read and written.
     pub tables: Arc<Tables>,
-    /// Decides which writes are allowed, and what they must change.
+    /// Decides which writes are allowed, and which changes they must get.
     pub admission: Admission,
     /// The node ports of services.
     pub node_ports: NodePorts,
@@ -73,7 +73,7 @@ pub struct Registry {
 pub enum Entity {
     /// The object as it is stored.
     Stored(Arc<Object>),
-    /// An object in the version of the request that is not stored, or not in this form.
+    /// An object in the version of the request. It is not stored, or not in this form.
     Built(Value),
 }
 
@@ -84,7 +84,7 @@ pub struct Written {
     pub entity: Entity,
     /// Whether it was created.
     pub created: bool,
-    /// Whether the store made a write of it.
+    /// Whether the store made a write.
     pub stored: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::limits;
 use crate::status::{ApiError, ApiResult};
 use crate::webhooks::conversion::cache;
 
-/// Why a write is refused when [`limits::OWNERS_CONVERSIONS_MAX`] conversions were not enough.
+/// The reason of a refusal when [`limits::OWNERS_CONVERSIONS_MAX`] conversions were not enough.
 pub(super) const TOO_MANY_VERSIONS: &str = "the owners of fields have too many versions";
 
 /// A conversion by webhook that was needed and not fetched before: the object, and the version.
@@ -119,8 +119,8 @@ impl Recorded<'_> {
 }
 
 impl Registry {
-    /// Does the same as [`Recorded::record`], and has webhooks convert objects for that. Nobody owns the fields of an
-    /// object that they cannot convert, as in the reference.
+    /// Does the same as [`Recorded::record`], and has webhooks convert objects for that. If they cannot convert an
+    /// object, nobody owns its fields, as in the reference.
     ///
     /// # Errors
     /// 500 if owners state more versions than [`limits::OWNERS_CONVERSIONS_MAX`] conversions reach, 503 if a conversion
@@ -155,8 +155,8 @@ impl Registry {
         Err(ApiError::internal(TOO_MANY_VERSIONS))
     }
 
-    /// Has webhooks make the conversions that were missing. As long as the caller holds them in `held`, they stay
-    /// known, however many others are made meanwhile: the caller needs all of them at once.
+    /// Has webhooks make the conversions that were missing. The caller needs all of them at once. As long as it holds
+    /// them in `held`, they stay known, however many others are made meanwhile.
     ///
     /// # Errors
     /// A webhook fails to convert an object.

@@ -88,8 +88,8 @@ impl Patched<'_> {
 }
 
 impl Patched<'_> {
-    /// Converts the patched object if it states another version of its kind: the reference decodes it in the version
-    /// that it states. A strategic patch cannot change the version.
+    /// Converts the patched object if it states another version of its kind: the reference decodes an object in the
+    /// version that the object states. A strategic patch cannot change the version.
     fn converted(&self, patched: Value, current: &Value, caller: &mut Caller) -> ApiResult<Value> {
         let (served, version) = (self.target.served, patched.str_at(&["apiVersion"]));
         let others = self.versions.as_deref().unwrap_or_default().iter();
@@ -186,8 +186,8 @@ fn decode(
     Ok(value)
 }
 
-/// Refuses the patch or adds warnings, as `validation` says, for what strict decoding reports about the patch and about
-/// its result.
+/// Handles the reports of strict decoding about the patch and its result: refuses the patch or adds warnings, as
+/// `validation` says.
 fn report_complaints(
     patch: &Patch,
     unknown: impl Iterator<Item = String>,

@@ -26,7 +26,7 @@ impl Registry {
         self.admission.prepare(target, object, options, caller, &|needed| self.provide(needed)).await
     }
 
-    /// Creates such an object as the server itself.
+    /// Creates such an object in the name of the server itself.
     fn provide(&self, Prerequisite { served, object }: Prerequisite) -> LocalBoxFuture<'_, ApiResult<()>> {
         Box::pin(async move {
             let namespace = object.str_at(&["metadata", "namespace"]).to_owned();

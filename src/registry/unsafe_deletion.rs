@@ -1,5 +1,5 @@
 //! Removes an object that cannot be decoded (`ignoreStoreReadErrorWithClusterBreakingPotential`, KEP-3926). Its owners,
-//! finalizers and preconditions cannot be checked, so it takes a permission of its own.
+//! finalizers and preconditions cannot be checked, and therefore the removal needs a permission of its own.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::status::{ApiError, ApiResult};
 const VERB: &str = "unsafe-delete-ignore-read-errors";
 
 impl Registry {
-    /// Removes an object that cannot be decoded, without checking what holds it. Returns `None` if the object has
+    /// Removes an object that cannot be decoded. Ignores finalizers and owners. Returns `None` if the object has
     /// changed meanwhile.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
 
 impl Registry {
-    /// Changes an object. Repeats that on the newer state when another write comes first, up to a bound.
+    /// Changes an object. When another write comes first, repeats the change on the newer state, up to a bound.
     pub async fn update(
         &self,
         target: Target<'_>,
@@ -194,8 +194,8 @@ impl Registry {
     }
 }
 
-/// Replaces members of `new` that equal those of `old` by the same shared value, so that later steps need not compare,
-/// check or encode them again.
+/// Replaces members of `new` that equal those of `old` by the same shared value. Later steps then
+/// need not compare, check or encode them again.
 fn share(new: &mut Value, old: &Value) {
     for (key, member) in new.as_object_mut().into_iter().flat_map(Map::iter_mut) {
         let before = old.at(&[key]);

@@ -1,4 +1,4 @@
-//! The basis of the decisions about a write: how recent the state is by which this replica decides.
+//! The basis of the decisions about a write: the state by which this replica decides, and its recency.
 
 use flotilla_cluster::Tenure;
 

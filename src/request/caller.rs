@@ -10,7 +10,7 @@ use crate::status::{ApiError, ApiResult};
 /// The client of a request, and the request's state.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who the client is.
+    /// The identity of the client.
     pub identity: Identity,
     /// The user for whom the client wants to act. `None` if it acts for itself.
     pub impersonation: Option<Impersonation>,
@@ -20,7 +20,7 @@ pub struct Caller {
     pub notices: Notices,
     /// The findings for the audit log. `None` if the request is not recorded.
     pub record: Option<Box<Record>>,
-    /// When the request times out. `None` if it does not.
+    /// The time at which the request times out. `None` if it does not time out.
     pub ends: Option<Instant>,
     /// The basis of the decisions about the request.
     pub basis: Basis,
@@ -28,7 +28,7 @@ pub struct Caller {
     pub inquiry: Inquiry,
 }
 
-/// Why a user may not make a request.
+/// The reasons why a user may not make a request.
 #[derive(Debug)]
 pub enum Unauthorized {
     /// No authorizer allows it.
@@ -62,11 +62,11 @@ impl Caller {
         Self::of(Identity::of_api_server(manager).into_server())
     }
 
-    /// Replaces the user of a client that impersonates by the impersonated one. If a webhook must be asked first,
-    /// leaves the question in the inquiry and changes nothing.
+    /// Replaces the user of a client that impersonates another user by that other user. If a webhook must be asked
+    /// first, leaves the question in the inquiry and changes nothing.
     ///
     /// # Errors
-    /// 403 when the user may not impersonate that one.
+    /// 403 when the user may not impersonate the other user.
     pub fn impersonate(&mut self, authorizer: &Authorizer, attributes: &Attributes<'_>) -> ApiResult<()> {
         if let Some(impersonation) = self.impersonation.take() {
             let allowed = impersonation.authorize(authorizer, self.identity.user(), attributes, &self.inquiry);

@@ -1,4 +1,4 @@
-//! Who makes a request.
+//! The identity of the client of a request.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ impl Identity {
         Self { user, user_agent: user_agent.to_owned(), is_server: false }
     }
 
-    /// Returns the user under which the server writes, with a name of the writing part as the user agent.
+    /// Returns the identity under which the server writes. Its user agent is `manager`, the name of the writing part.
     pub fn of_api_server(manager: &str) -> Self {
         let groups = vec!["system:masters".into(), "system:authenticated".into()];
         Self::new(Arc::new(User { name: "system:apiserver".into(), groups, ..User::default() }), manager)
     }
 
-    /// Returns the same identity as one of the server itself, which writes objects of its own: policies and webhooks
-    /// do not see these writes.
+    /// Returns the identity marked as that of the server itself, which writes its own objects. Policies and webhooks do
+    /// not see these writes.
     #[must_use]
     pub fn into_server(self) -> Self {
         Self { is_server: true, ..self }

@@ -1,4 +1,4 @@
-//! Reads requests: path, verb, query, options, the representation that is asked for, and the client.
+//! Reads requests: path, verb, query, options, the wanted representation, and the client.
 //!
 //! Handlers of requests depend on this module, which does not know them.
 

@@ -31,7 +31,7 @@ impl Media {
     }
 }
 
-/// Which form of an object is shown.
+/// The form in which an object is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The object itself.
@@ -176,8 +176,8 @@ fn not_acceptable(offer: Offer) -> ApiError {
     ApiError { details: Some(Box::default()), ..ApiError::new(406, "NotAcceptable", message) }
 }
 
-/// Returns whether JSON is indented when the Accept header does not say: if the query asks for it, or else for
-/// browsers, curl and Wget, which people use.
+/// Returns whether JSON is indented if the Accept header does not state it. The query decides. Without a value in the
+/// query, JSON is indented for browsers, curl and Wget, which people use.
 pub fn wants_pretty(query: Option<&str>, user_agent: &str) -> bool {
     match query {
         Some(text) if !text.is_empty() => matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True"),

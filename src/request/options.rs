@@ -126,7 +126,7 @@ fn dry_run(values: &[&str], errors: &mut Errors) -> bool {
     !values.is_empty()
 }
 
-/// How dependents of a deleted object are treated (garbage collection, "Cascading deletion").
+/// The treatment of the dependents of a deleted object (garbage collection, "Cascading deletion").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// The owner is removed from their metadata.
@@ -155,7 +155,7 @@ pub struct DeleteOptions {
     pub despite_read_errors: Option<Errors>,
     /// Whether the object is deleted as one of a collection.
     pub is_of_collection: bool,
-    /// Whether policies and webhooks were already asked, about the operation that this deletion is a part of.
+    /// Whether policies and webhooks have already decided about the operation of which this deletion is a part.
     pub is_decided: bool,
 }
 

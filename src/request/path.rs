@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use compact_str::CompactString;
 
-/// Subresources through which something behind an object is reached.
+/// Subresources that lead to something behind an object.
 const CONNECTS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// The kinds of paths.
@@ -40,14 +40,14 @@ pub struct ResourcePath {
 }
 
 impl ResourcePath {
-    /// Returns whether the path reaches something behind an object, such as a container, for as long as the client
+    /// Returns whether the path leads to something behind an object, such as a container, for as long as the client
     /// wants.
     pub fn connects(&self) -> bool {
         self.subresource.as_deref().is_some_and(|name| CONNECTS.contains(&name))
     }
 }
 
-/// Reads a decoded path. One that does not begin with a slash, as that of `CONNECT` or `OPTIONS *`, names no object.
+/// Reads a decoded path. A path without a slash at its start, as in `CONNECT` and `OPTIONS *`, names no object.
 pub fn parse(path: &str) -> PathKind {
     let Some(rest) = path.strip_prefix('/') else { return PathKind::Other };
     let mut segments = rest.split('/').peekable();

@@ -5,12 +5,12 @@ use flotilla_proto::value::Value;
 
 use crate::field::{Errors, Path};
 
-/// The option that asks for this.
+/// The name of the option.
 pub const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 /// Options that cannot be honoured for an object which cannot be decoded.
 const OTHERS: [&str; 5] = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
 
-/// Returns the errors about options that cannot be combined with [`OPTION`]. Returns `None` if that is not set.
+/// Returns the errors about options that cannot be combined with [`OPTION`]. Returns `None` if [`OPTION`] is not set.
 pub fn read(options: &Value) -> Option<Errors> {
     options.is_true_at(&[OPTION]).then(|| {
         let mut errors = Errors::default();

@@ -71,7 +71,7 @@ impl LabelSelector {
         Self(exact.chain(expressions).collect())
     }
 
-    /// Returns whether there are no requirements, so that every object is selected.
+    /// Returns whether there are no requirements. Every object is then selected.
     pub const fn is_everything(&self) -> bool {
         self.0.is_empty()
     }

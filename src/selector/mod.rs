@@ -29,7 +29,7 @@ impl Selection {
         self.labels.0.is_empty() && self.fields.0.is_empty() && self.converted.0.is_empty()
     }
 
-    /// Returns how many requirements an object may be compared with.
+    /// Returns the largest number of requirements with which one object is compared.
     pub fn requirements(&self) -> usize {
         self.labels.0.len() + self.fields.0.len() + self.converted.0.len()
     }
@@ -47,7 +47,7 @@ impl Selection {
             })
     }
 
-    /// Returns filters by which the store skips objects. For each returned list, a selected object has a term with one
+    /// Returns filters by which the store skips objects. A selected object has, for each returned list, a term with one
     /// of its filters. Requirements that do not demand a term are left out.
     pub fn term_filters(&self) -> Vec<Vec<TermFilter>> {
         let is_short = |values: &[_]| values.len() <= limits::FILTERED_VALUES;
@@ -60,8 +60,8 @@ impl Selection {
             .collect()
     }
 
-    /// Returns the value that the selection demands for `field`. `None` if it demands none, or an empty one, because
-    /// empty values are not indexed.
+    /// Returns the value that the selection demands for `field`. Returns `None` if it demands no value, or an empty
+    /// one, because empty values are not indexed.
     pub fn exact_field(&self, field: &str) -> Option<&str> {
         let wanted =
             |r: &&FieldRequirement| r.field == field && r.operator == FieldOperator::Equals && !r.value.is_empty();

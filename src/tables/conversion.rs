@@ -33,8 +33,9 @@ impl Tables {
         Box::pin(self.converted(custom, &own, trees)).await
     }
 
-    /// Converts an object by the webhook from the version of the request to the stored one, and with `and_back` also
-    /// back, to show it as if it were stored. Does nothing if no webhook converts the resource.
+    /// Converts an object by the webhook from the version of the request to the stored one. With `and_back`, also
+    /// converts the result back, for an answer that shows the object as if it were stored. Does nothing if no webhook
+    /// converts the resource.
     ///
     /// # Errors
     /// As for [`Tables::convert_to_show`].
@@ -54,7 +55,7 @@ impl Tables {
     /// Returns whether an object meets requirements in the version of the request, for which it was converted.
     ///
     /// # Errors
-    /// 500: the object cannot be shown in that version, so that nothing is known of its fields.
+    /// 500: the object cannot be shown in that version. Nothing is then known of its fields.
     pub fn selects_converted(&self, served: &Served, requirements: &FieldSelector, object: &Object) -> ApiResult<bool> {
         match served.custom.as_ref().filter(|_| !requirements.0.is_empty()) {
             Some(custom) => Ok(requirements.selects(custom, &self.shown(served, object)?)),

@@ -32,7 +32,7 @@ pub fn to_served(served: &Served, object: Value) -> ApiResult<Value> {
     }
 }
 
-/// Converts an object that [`to_stored`] returned to what the version of the request would show if it were stored.
+/// Converts a result of [`to_stored`] to the version of the request, as if it had been stored.
 pub fn as_if_stored(served: &Served, object: Value) -> ApiResult<Value> {
     match &served.custom {
         Some(custom) => custom.show(custom.store(object)?),
@@ -60,9 +60,9 @@ pub fn current(served: &Served, object: Value) -> ApiResult<Value> {
     }
 }
 
-/// Returns whether storing `new`, which [`to_stored`] returned, would change nothing. `old` is what [`current`]
-/// returned for `stored`. A custom resource may need to be written nevertheless, since its definition may have changed
-/// since it was stored, and with it the stored version.
+/// Returns whether storing `new` would change nothing. [`to_stored`] returned `new`, and [`current`] returned `old` for
+/// `stored`. A custom resource may need a write in spite of equal content: its definition, and with it the stored
+/// version, may have changed since it was stored.
 pub fn is_unchanged(served: &Served, new: &Value, old: &Value, stored: &Object) -> ApiResult<bool> {
     match &served.custom {
         Some(custom) if new == old => Ok(custom.store(new.clone())? == encode::stored_tree(stored)?),
@@ -110,7 +110,7 @@ pub fn default(served: &Served, object: &mut Value) -> ApiResult<()> {
 }
 
 /// Writes defaults into a valid object of the stored version. An object that came in another version is validated
-/// before these are written.
+/// before it gets these defaults.
 pub fn default_valid(served: &Served, object: &mut Value) {
     if served.strategy.default_converted.is_some() && !served.is_stored_version() {
         served.strategy.set_defaults(object, now());

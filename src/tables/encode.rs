@@ -1,7 +1,7 @@
 //! Encodes changed objects to the bytes that are stored, and decodes stored ones.
 //!
-//! Clients are sent the stored bytes: JSON in the stored version, ending in a newline. The digits of the revision stand
-//! at a known place, so that the store can fill them in without encoding again.
+//! Clients receive the stored bytes: JSON in the stored version, ending in a newline. The digits of the revision stand
+//! at a known place. The store can therefore fill them in without encoding again.
 
 use std::cell::RefCell;
 
@@ -37,7 +37,7 @@ pub fn draft_as_is(served: &Served, object: &Value) -> Draft {
     SCRATCH.with_borrow_mut(|out| {
         out.clear();
         let layout = write(served, object, out);
-        // The store keeps this very buffer: one that grew while it was written would leave holes in memory.
+        // The store keeps this very buffer. A buffer that grew while it was written would leave holes in memory.
         let bytes = out.as_slice().to_vec();
         if out.capacity() > limits::SCRATCH_BYTES {
             *out = Vec::new();
@@ -101,8 +101,8 @@ fn write_sorted(object: &Value, out: &mut Vec<u8>) -> Layout {
     layout
 }
 
-/// Writes metadata with a placeholder for the revision, behind the members that precede it. Returns the position of its
-/// digits.
+/// Writes metadata with a placeholder for the revision, behind the members that precede it. Returns the position of the
+/// digits in the placeholder.
 fn write_metadata(metadata: Option<&Map>, is_sorted: bool, out: &mut Vec<u8>) -> u32 {
     const BEFORE: [&str; 5] = ["name", "generateName", "namespace", "selfLink", "uid"];
     const REVISION: &str = "resourceVersion";
@@ -201,8 +201,8 @@ pub fn show_metadata(served: &Served, object: &Object, out: &mut Vec<u8>) -> Api
     Ok(())
 }
 
-/// Returns an object that holds only the metadata of an object that cannot be decoded. `None` if the object can be
-/// decoded, or its metadata cannot.
+/// Returns an object that holds only the metadata of an object that cannot be decoded. Returns `None` if the object can
+/// be decoded, or if its metadata cannot.
 pub fn metadata_alone(object: &Object) -> Option<Value> {
     unreadable::prove(object).is_err().then_some(())?;
     let metadata = json::parse(object.metadata()).ok()?;
@@ -223,8 +223,8 @@ pub fn order_members(object: &mut Value, of: &Type) {
     order::reorder(of, object);
 }
 
-/// Does the same as [`order_members`] for an object that conforms to the type and was made from `before`. The members
-/// of `before` have that order, or it is empty.
+/// Does the same as [`order_members`] for an object that conforms to the type and was made from `before`. `before` has
+/// that order, or is empty.
 pub fn order_changed(object: &mut Value, of: &Type, before: &Value) {
     order::order(of, object, before);
 }

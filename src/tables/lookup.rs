@@ -29,7 +29,7 @@ impl Tables {
         self.look_up_mentioning(group, resource, scope, "")
     }
 
-    /// Returns what [`Tables::look_up_all`] returns, limited to objects whose stored text contains `text`.
+    /// Does the same as [`Tables::look_up_all`], limited to objects whose stored text contains `text`.
     pub fn look_up_mentioning(&self, group: &str, resource: &str, scope: Scope, text: &str) -> ApiResult<Vec<Value>> {
         let served = self.resources.of_resource(group, resource).ok_or_else(ApiError::no_such_path)?;
         debug_assert!(may_be_consulted(&served), "{} may lie in any group", served.table);

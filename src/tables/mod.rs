@@ -1,8 +1,8 @@
 //! Stored objects: reads them, looks them up, encodes, converts and writes them, without the rules of their kinds and
 //! without admission.
 //!
-//! [`Tables`] holds the store and everything that reads and writes of single objects need. `crate::admission` decides
-//! by it, and `crate::registry` applies the rules of Kubernetes on top of both.
+//! [`Tables`] holds the store and the other parts by which single objects are read and written. `crate::admission`
+//! reads it to decide, and `crate::registry` applies the rules of Kubernetes on top of both.
 
 mod conversion;
 pub mod convert;
@@ -43,13 +43,13 @@ use crate::outbound::Outbound;
 use crate::served::{Resources, Served};
 use crate::status::ApiResult;
 
-/// The stored objects, and what reads and writes of them need.
+/// The stored objects, and the parts by which single objects are read and written.
 pub struct Tables {
     /// The replicated store.
     pub store: Store,
     /// The resources that are served.
     pub resources: Resources,
-    /// Decides which users may do what.
+    /// Decides about the permissions of users.
     pub authorizer: Authorizer,
     /// Counts and times operations.
     pub metrics: Arc<Metrics>,

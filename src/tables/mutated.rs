@@ -1,4 +1,4 @@
-//! Converts objects to the version that a policy or webhook asks for, and decodes what it returns.
+//! Converts objects to the version that a policy or webhook asks for, and decodes the objects that it returns.
 
 use flotilla_objects::api_version;
 use flotilla_proto::catalogue;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use flotilla_proto::json;
 use flotilla_proto::value::Value;
 
-/// Drops duplicate owner references and warns the client of them. The object was conformed, so that equal references
-/// have equal text.
+/// Drops duplicate owner references and warns the client of them. The object was conformed, and equal references
+/// therefore have equal text.
 pub fn dedup(object: &mut Value, warnings: &mut Vec<String>) {
     dedup_when(object, "", warnings);
 }

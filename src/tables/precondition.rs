@@ -1,4 +1,4 @@
-//! Compares the state that a client says it saw with the current object.
+//! Compares the current object with the state that a client claims to have seen.
 
 use flotilla_cluster::Object;
 use flotilla_proto::value::Value;

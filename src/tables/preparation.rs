@@ -33,7 +33,7 @@ pub fn place(target: Target<'_>, object: &mut Value) -> ApiResult<()> {
 const SYSTEM_FIELDS: [&str; 5] =
     ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
-/// Clears metadata of a new object that a client may not set, so that no manager owns it either.
+/// Clears metadata of a new object that a client may not set. No manager then owns it either.
 pub fn wipe(object: &mut Value) {
     for field in SYSTEM_FIELDS {
         object.remove_at(&["metadata", field]);

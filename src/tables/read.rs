@@ -66,7 +66,7 @@ impl Tables {
         self.store.wait_promised(revision).await.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
-    /// Returns a receiver that says, now and later, whether this replica does the work that only one replica should do.
+    /// Returns a receiver that holds true while this replica does the work that only one replica should do.
     pub fn leadership(&self) -> watch::Receiver<bool> {
         self.store.leadership()
     }

@@ -16,8 +16,8 @@ impl Tables {
     }
 }
 
-/// Finds where a port of a Service is reached: at its cluster address, or at a ready endpoint. The error text is the
-/// reference's.
+/// Finds the host and the port at which a port of a Service is reached: its cluster address, or a ready endpoint. The
+/// error text is the reference's.
 pub fn resolve(tables: &Tables, namespace: &str, name: &str, port: u16) -> Resolved {
     let missing = || format!("service {name:?} not found");
     let served = tables.resources.of_resource("", "services").ok_or_else(missing)?;
@@ -49,7 +49,7 @@ fn find_port<'a>(service: &'a Value, name: &str, port: u16) -> Result<&'a Value,
     found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))
 }
 
-/// Returns a random ready endpoint of a port, of the family that the service prefers if there is one.
+/// Returns a random ready endpoint of a port. Prefers endpoints of the family that the service prefers.
 fn endpoint(service: &Value, mut slices: Vec<Value>, name: &str, port: u16) -> Result<(String, u16), String> {
     match service.str_at(&["spec", "type"]) {
         "ClusterIP" | "LoadBalancer" | "NodePort" => {}

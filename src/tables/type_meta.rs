@@ -3,8 +3,7 @@
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
 
-/// Refuses a kind or version that is not a string. The reference reads these before anything else, by a decoder of
-/// their own.
+/// Refuses a kind or version that is not a string. The reference reads these first, by a decoder for them alone.
 pub fn type_meta(value: &Value) -> Result<(), String> {
     if !matches!(value, Value::Null | Value::Object(_)) {
         let target =

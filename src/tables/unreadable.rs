@@ -30,7 +30,7 @@ fn listed(served: &Served, found: &[Arc<Object>]) -> ApiError {
     ApiError { details: Some(Box::new(details)), ..ApiError::new(500, REASON, message) }
 }
 
-/// The objects that are known to be unreadable, so that a list that contains one is refused before its answer begins.
+/// The objects that are known to be unreadable. A list that contains one is refused before its answer begins.
 #[derive(Debug, Default)]
 pub struct Unreadable {
     count: AtomicUsize,
@@ -82,8 +82,8 @@ impl Tables {
         if found.is_empty() { Ok(()) } else { Err(listed(served, &found)) }
     }
 
-    /// Returns the error of a list that met an object which cannot be decoded. `rest` reads the remaining objects,
-    /// which are searched for others like it.
+    /// Returns the error of a list that met an object which cannot be decoded. `rest` reads the remaining objects.
+    /// These are searched for others that cannot be decoded.
     pub fn list_failed(
         &self,
         served: &Served,
@@ -109,7 +109,7 @@ impl Tables {
         listed(served, &found)
     }
 
-    /// Decodes every object that this process did not write, slowly, so that those which cannot be decoded are known
+    /// Slowly decodes every object that this process did not write. Objects that cannot be decoded are thus known
     /// before a client asks for them.
     pub async fn examine_stored(&self) {
         for served in self.resources.stored() {

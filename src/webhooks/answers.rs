@@ -1,4 +1,4 @@
-//! The last answers of a webhook, so that it is not asked the same again and again.
+//! The last answers of a webhook, kept to spare it repeated questions.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -25,9 +25,9 @@ pub struct Answers<V> {
 
 #[derive(Debug)]
 struct Kept<V> {
-    /// The answers, when they end, and the number under which `by_age` has them.
+    /// The answers, the times at which they end, and the numbers under which `by_age` has them.
     by_key: HashMap<QuestionDigest, (V, Instant, u64)>,
-    /// The keys in the order in which their answers came. Those of answers that were replaced have another number.
+    /// The keys in the order in which their answers came. The key of a replaced answer has another number.
     by_age: VecDeque<(QuestionDigest, u64)>,
     next: u64,
 }

@@ -25,8 +25,7 @@ impl Backend {
     /// Reads a kubeconfig. The files that it names must exist.
     ///
     /// # Errors
-    /// The kubeconfig or a file that it names cannot be read, or lacks something, or has something that is not
-    /// supported.
+    /// The kubeconfig or a file that it names cannot be read, is incomplete, or has an entry that is not supported.
     pub fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let file = KubeconfigFile::read(path)?;
         let context = file.current_context()?;

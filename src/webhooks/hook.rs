@@ -56,7 +56,7 @@ enum HookDestination {
         /// Whether there is no TLS.
         plain: bool,
     },
-    /// The configuration names no address; the text says why.
+    /// The configuration names no address. Holds the reason.
     Nowhere(String),
 }
 
@@ -142,7 +142,8 @@ impl Hook {
         Ok(Peer { host, port, network, guarded: false, secure: (!self.is_plain()).then_some(secure) })
     }
 
-    /// Returns host and port, by which [`super::Users`] finds the user for the webhook. `None` if it has no address.
+    /// Returns host and port, by which [`super::Users`] finds the user for the webhook. Returns `None` if it has no
+    /// address.
     pub fn target(&self) -> Option<String> {
         match &self.destination {
             HookDestination::Service { namespace, name, port } => Some(format!("{name}.{namespace}.svc:{port}")),
@@ -202,8 +203,8 @@ impl Hook {
         if is_success(code) { Ok(()) } else { Err(refused(code, &media, &body)) }
     }
 
-    /// Sends a document, again whenever the webhook asks clients to wait. Returns the code of the answer, and the
-    /// answer.
+    /// Sends a document, and sends it again whenever the webhook asks clients to wait. Returns the code of the answer,
+    /// and the answer.
     async fn call(
         &self,
         outbound: &Outbound,
@@ -279,7 +280,7 @@ fn clean(path: &str) -> String {
     format!("/{}", parts.iter().map(|part| path_escape(part)).collect::<Vec<_>>().join("/"))
 }
 
-/// Returns how long the webhook asks clients to wait. `None` if it does not.
+/// Returns the time for which the webhook asks clients to wait. Returns `None` if it does not ask.
 fn patience(answer: &Response<Answer>) -> Option<Duration> {
     let code = answer.status().as_u16();
     let stated = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;

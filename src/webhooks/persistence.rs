@@ -9,7 +9,7 @@ use super::{Backend, Backoff, CallError};
 use crate::limits;
 use crate::outbound::Outbound;
 
-/// How often and for how long the server asks a webhook.
+/// The bounds of the calls to a webhook.
 #[derive(Debug, Clone, Copy)]
 pub struct Persistence {
     /// The time for one call.
@@ -18,7 +18,8 @@ pub struct Persistence {
     pub bytes_max: usize,
     /// The wait before the second call.
     pub first_wait: Duration,
-    /// When the webhook must have answered. `None` if only the number of calls and the time of each is bounded.
+    /// The time by which the webhook must have answered. `None` if only the number of calls and the time of each call
+    /// are bounded.
     pub ends: Option<Instant>,
 }
 
@@ -27,7 +28,7 @@ impl Backend {
     /// `tell` gets the outcome of each call and the time that it took.
     ///
     /// # Errors
-    /// Why the last call failed.
+    /// The error of the last call.
     pub async fn ask_persistently(
         &self,
         outbound: &Outbound,

@@ -193,7 +193,7 @@ fn impersonate(user: &Value, headers: &mut HeaderMap) -> Result<(), &'static str
     Ok(())
 }
 
-/// Splits host and port as Go does. An IPv6 address loses its brackets. `None` unless both are present.
+/// Splits host and port as Go does. An IPv6 address loses its brackets. Returns `None` unless both are present.
 fn split(target: &str) -> Option<(&str, &str)> {
     let (host, port) = target.rsplit_once(':')?;
     match host.strip_prefix('[') {
@@ -215,7 +215,7 @@ fn bearer(token: &[u8]) -> Option<HeaderValue> {
     header(&format!("Bearer {}", std::str::from_utf8(token).ok()?.trim()))
 }
 
-/// Returns a header value that logs do not show. `None` if the text cannot be in a header.
+/// Returns a header value that logs do not show. Returns `None` if the text cannot be in a header.
 fn header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);

@@ -27,7 +27,7 @@ pub const PLUGIN: Plugin = Plugin::new("MutatingAdmissionPolicy", Presence::On).
     Box::pin(mutate(&admission.mutating, attributes))
 });
 
-/// Why a policy could not be evaluated.
+/// The reason why a policy could not be evaluated.
 struct EvaluationFailure {
     message: String,
     ignored: bool,
@@ -146,7 +146,7 @@ impl Changing<'_, '_> {
         Ok(())
     }
 
-    /// Records that the object changed, so that all earlier policies run again.
+    /// Records that the object changed. All earlier policies then run again.
     fn changed(&mut self) {
         self.attributes.reinvocation.policies.changed();
         self.attributes.reinvocation.is_wanted = true;

@@ -64,7 +64,7 @@ impl Mutation {
     /// Returns the object of the inputs, which is of type `of`, after the mutation.
     ///
     /// # Errors
-    /// Why the mutation failed, in the reference's wording.
+    /// The mutation failed. The text has the reference's wording.
     pub fn patched(&self, spec: &Spec, inputs: Inputs<'_>, of: &Type, effort: &mut Effort) -> Result<Value, String> {
         if let Err(fault) = &self.expression {
             return Err(fault.to_string());

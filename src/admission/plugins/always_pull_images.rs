@@ -1,5 +1,5 @@
-//! AlwaysPullImages: has nodes pull the images of new containers each time, so that only users who may pull an image
-//! can use it.
+//! AlwaysPullImages: has nodes pull the images of new containers each time. Only users who may pull an image can then
+//! use it.
 
 use flotilla_proto::value::Value;
 

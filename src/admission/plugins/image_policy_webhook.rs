@@ -56,7 +56,7 @@ fn validate<'a>(write: &'a BuiltInAttributes<'_>, pod: &'a Value) -> LocalBoxFut
     })
 }
 
-/// Returns what the webhook is asked: the images, the annotations for it, and the namespace.
+/// Returns the question to the webhook: the images, the annotations for it, and the namespace.
 fn spec(pod: &Value, subresource: &str, namespace: &str) -> Value {
     let lists = if subresource.is_empty() { &["containers", "initContainers"][..] } else { &["ephemeralContainers"] };
     let containers = lists.iter().flat_map(|list| pod.list_at(&["spec", list]));

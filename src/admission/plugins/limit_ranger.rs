@@ -18,7 +18,7 @@ fn mutating_decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<D
     brings_resources(part, operation).then_some(DecidesBy::Tables)
 }
 
-/// Returns whether an operation states the resources of a pod, which are fixed once it is created, except by a resize.
+/// Returns whether an operation states the resources of a pod. Only a create and a resize state them.
 fn brings_resources(part: ResourcePart<'_>, operation: Operation) -> bool {
     (part.name() == ("", "pods", "") && operation == Operation::Create) || is_resize(part, operation)
 }

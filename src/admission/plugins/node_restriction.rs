@@ -40,7 +40,7 @@ fn applies(write: &BuiltInAttributes<'_>, _: &Value) -> bool {
     node_of(write.caller.identity.user()).is_some()
 }
 
-/// Refuses a write by a node that concerns objects which are not its own.
+/// Refuses a write by a node to objects that are not its own.
 fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     let Some(node) = node_of(write.caller.identity.user()) else { return Ok(()) };
     let object = (write.operation != Operation::Delete).then_some(&*object);
@@ -55,7 +55,7 @@ fn mutate(write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
     })
 }
 
-/// Why a write is refused: a text in the wording of the plugin, or an error of another kind.
+/// The reason of a refusal: a text in the wording of the plugin, or an error of another kind.
 enum Why {
     Forbidden(String),
     Other(ApiError),
@@ -301,7 +301,7 @@ impl NodeWrite<'_> {
         stored_tree(&object).ok()
     }
 
-    /// Returns what [`NodeWrite::glance`] returns for the core group, or 404 when the object does not exist.
+    /// Returns an object of the core group as [`NodeWrite::glance`] does, or 404 when the object does not exist.
     fn found(&self, resource: &str, kind: &str, namespace: &str, name: &str) -> Result<Value, Why> {
         let found = self.glance("", resource, namespace, name);
         found.ok_or_else(|| Why::Other(ApiError::not_found("", kind, name)))

@@ -120,7 +120,7 @@ fn conflicts(one: &Labels, other: &Labels) -> bool {
     one.iter().any(|(key, value)| other.get(key).is_some_and(|other| other != value))
 }
 
-/// Parses `KEY=VALUE,...`. `Err` states what is wrong.
+/// Parses `KEY=VALUE,...`. `Err` states the mistake.
 fn parse(text: &str) -> Result<Labels, String> {
     let mut labels = Labels::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {

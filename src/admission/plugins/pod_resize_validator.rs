@@ -1,5 +1,5 @@
-//! PodResizeValidator: refuses a resize unless the pod's node runs Linux and can ever give what the pod would request
-//! (KEP-1287).
+//! PodResizeValidator: refuses a resize unless the pod's node runs Linux and its allocatable resources suffice for the
+//! new requests of the pod (KEP-1287).
 
 use flotilla_proto::value::Value;
 

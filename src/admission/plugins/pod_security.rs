@@ -30,8 +30,8 @@ static TEMPLATES: &[(&str, &str, &[&str])] = &[
     ("batch", "jobs", &["spec", "template"]),
 ];
 
-/// Audit annotations: why the write is exempt, the standard that the namespace enforces, how the pod violates the
-/// standard for the audit log, and what is wrong with the labels of the namespace.
+/// Audit annotations: the reason of an exemption, the standard that the namespace enforces, the violations of the
+/// standard for the audit log, and the mistakes in the labels of the namespace.
 const EXEMPT: &str = "pod-security.kubernetes.io/exempt";
 const ENFORCED: &str = "pod-security.kubernetes.io/enforce-policy";
 const VIOLATED: &str = "pod-security.kubernetes.io/audit-violations";
@@ -54,7 +54,7 @@ fn decides_by(part: ResourcePart<'_>, operation: Operation) -> Option<DecidesBy>
     }
 }
 
-/// Returns where objects hold a template of pods. Returns `None` if they hold none.
+/// Returns the path at which objects hold a template of pods. Returns `None` if they hold none.
 fn template_of(part: ResourcePart<'_>) -> Option<&'static [&'static str]> {
     let (own_group, own_resource, subresource) = part.name();
     let found = TEMPLATES.iter().find(|(group, resource, _)| (*group, *resource) == (own_group, own_resource));
@@ -206,7 +206,7 @@ struct Alike {
     count: usize,
 }
 
-/// Returns the pod security standards that a namespace demands, and what is wrong with its labels.
+/// Returns the pod security standards that a namespace demands, and the mistakes in its labels.
 fn policy(admission: &Admission, namespace: &str) -> ApiResult<(Policy, Errors)> {
     let served = admission.tables.resources.of_resource("", "namespaces").ok_or_else(ApiError::no_such_path)?;
     let namespace = admission.tables.current(&served, "", namespace);

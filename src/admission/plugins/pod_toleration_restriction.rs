@@ -1,5 +1,5 @@
-//! PodTolerationRestriction: gives pods the tolerations of their namespace, and refuses tolerations that it does not
-//! allow.
+//! PodTolerationRestriction: gives pods the tolerations of their namespace, and refuses tolerations that the namespace
+//! does not allow.
 
 use flotilla_proto::value;
 use flotilla_proto::value::Value;

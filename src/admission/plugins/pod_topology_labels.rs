@@ -1,4 +1,4 @@
-//! PodTopologyLabels: copies the topology labels of the node to a pod that is bound to it when it is created.
+//! PodTopologyLabels: copies the topology labels of a node to a new pod that names the node.
 
 use flotilla_proto::value::Value;
 

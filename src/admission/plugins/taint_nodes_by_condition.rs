@@ -1,4 +1,4 @@
-//! TaintNodesByCondition: taints new nodes, so that no pod is scheduled to them until they are ready.
+//! TaintNodesByCondition: taints new nodes. No pod is scheduled to them until they are ready.
 
 use flotilla_proto::value::Value;
 

@@ -1,5 +1,5 @@
-//! The variable `authorizer` of expressions: decides whether the user of a request, or a service account, may do
-//! something.
+//! The variable `authorizer` of expressions: decides about permissions of the user of a request, or of a service
+//! account.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::limits;
 /// Group of all service accounts. With `:` and a namespace appended, the group of the accounts of that namespace.
 const ACCOUNTS: &str = "system:serviceaccounts";
 
-/// Decides about actions of a user and caches the decisions, so that all policies of a write get the same ones.
+/// Decides about actions of a user and caches the decisions. All policies of a write thus get the same ones.
 #[derive(Debug)]
 pub struct CachedAuthorizer {
     authorizer: Authorizer,
     user: Arc<User>,
     /// The cached decisions, about the user (`None`) or about a service account.
     decisions: Mutex<HashMap<(Option<ServiceAccount>, CheckedAction), Decision>>,
-    /// The question that a webhook must be asked first. While one is open, decisions mean nothing.
+    /// The question to a webhook that must be answered first. While it is open, decisions mean nothing.
     inquiry: Inquiry,
 }
 

@@ -23,7 +23,7 @@ pub struct Policies<P> {
     stored: Mutex<Stored<P>>,
 }
 
-/// The policies and the bindings of the admission.tables. `None` until the table was read.
+/// The policies and the bindings of the tables. `None` until the table was read.
 #[derive(Debug)]
 struct Stored<P> {
     policies: Option<Vec<Arc<P>>>,

@@ -22,7 +22,7 @@ pub use spec::{ParamKind, Spec, sees};
 
 use super::MatchAttributes;
 
-/// Resources that policies do not apply to: policies and bindings themselves, and reviews, without which nobody could
+/// Resources to which no policy applies: policies and bindings themselves, and reviews, without which nobody could
 /// repair a wrong policy.
 const EXEMPT: [(&str, &str); 10] = [
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
@@ -37,7 +37,7 @@ const EXEMPT: [(&str, &str); 10] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// Returns whether policies do not apply to a write.
+/// Returns whether no policy applies to a write.
 fn is_exempt(write: &MatchAttributes<'_>) -> bool {
     let (group, _, resource) = write.resource();
     EXEMPT.contains(&(group, resource))

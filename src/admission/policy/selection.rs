@@ -12,7 +12,7 @@ pub struct Selected<P> {
     pub policy: Arc<P>,
     /// The binding. `None` if the policy itself cannot be evaluated.
     pub binding: Option<Arc<Binding>>,
-    /// The version in which the write matched, and the parameters; or why the policy cannot be evaluated.
+    /// The version in which the write matched, and the parameters. `Err` states why the policy cannot be evaluated.
     pub found: Result<(Arc<MatchedVersion>, Vec<Param>), String>,
 }
 

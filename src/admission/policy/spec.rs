@@ -58,7 +58,7 @@ impl Spec {
     }
 }
 
-/// Returns which variables most expressions of a policy see.
+/// Returns the optional variables that most expressions of a policy see.
 pub fn sees(spec: &Value) -> OptionalNames {
     OptionalNames { params: !spec.at(&["paramKind"]).is_null(), authorizer: true, patches: false }
 }

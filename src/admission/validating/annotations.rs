@@ -11,8 +11,8 @@ use crate::limits;
 pub enum Annotation {
     /// An annotation: key and value.
     Value(String, String),
-    /// The expression failed, and the policy does not ignore failures. Holds the error and how long the evaluation
-    /// took.
+    /// The expression failed, and the policy does not ignore failures. Holds the error, and the duration of the
+    /// evaluation.
     Failed(String, Duration),
 }
 

@@ -143,9 +143,9 @@ impl ValidatingPolicy {
         Ok(results.into_iter().enumerate().map(decide).collect())
     }
 
-    /// Returns the messages of validations, by position; empty where none is needed. Every message expression counts
-    /// against the budget, even one whose validation holds. Such an expression is skipped if the budget suffices for
-    /// all in any case.
+    /// Returns the messages of validations, by position; empty where no message is needed. Every message expression
+    /// counts against the budget, even if its validation holds. In that case the expression is skipped if the budget
+    /// certainly suffices for all expressions.
     async fn messages(
         &self,
         results: &[(Result<bool, String>, Duration)],

@@ -27,7 +27,7 @@ pub struct Decision {
     pub message: String,
     /// The reason of the `Status`.
     pub reason: &'static str,
-    /// How long the evaluation took.
+    /// The duration of the evaluation.
     pub elapsed: Duration,
 }
 

@@ -10,7 +10,7 @@ use crate::prometheus::families;
 use crate::request::Notices;
 use crate::status::{ApiError, ApiResult};
 
-/// A write that a webhook matches, in the version that it asks for.
+/// A write that a webhook matches, in the version that the webhook asks for.
 pub(super) struct Wanted {
     pub(super) matched: MatchedVersion,
     pub(super) seen: Seen,

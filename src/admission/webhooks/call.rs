@@ -12,7 +12,7 @@ use crate::prometheus::families;
 use crate::request::Notices;
 use crate::status::{ApiError, ApiResult};
 
-/// Why a write fails after a webhook was called.
+/// The reasons why a write fails after the call of a webhook.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Failure {
     /// The call failed, or the answer is invalid: the message, and the status code that metrics record.
@@ -50,7 +50,7 @@ impl Failure {
 }
 
 impl Webhook {
-    /// Calls the webhook about a write, within what is left of the request's time. Adds its warnings and audit
+    /// Calls the webhook about a write, within the remaining time of the request. Adds its warnings and audit
     /// annotations to `notices`. A refusal is an error.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Calls mutating and validating webhooks about writes (AdmissionReview).
 //!
 //! [`Webhooks`] is the plugin: it follows the configurations, finds the webhooks that match a write
-//! ([`RegisteredWebhook`]) and calls them. [`Webhook`] is what a configuration says about one webhook,
+//! ([`RegisteredWebhook`]) and calls them. [`Webhook`] is the entry of a configuration for one webhook,
 //! [`ReviewRequest`] is the request that the webhook receives. [`Webhook::call`] sends the request and acts on the
 //! [`ReviewResponse`] in the answer; [`patched`] applies the patch of a mutating webhook.
 

@@ -1,4 +1,4 @@
-//! Builds the AdmissionReview that a webhook is sent.
+//! Builds the AdmissionReview that a webhook receives.
 
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};

@@ -8,7 +8,7 @@ use crate::field::quote;
 use crate::status::{ApiError, Details};
 use crate::webhooks::typed::{self, TypedMember};
 
-/// Why an answer is invalid.
+/// The reasons why an answer is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
     /// It does not have the form of a review.
@@ -95,7 +95,7 @@ impl ReviewResponse {
     /// Reads the answer to the review with this version and UID.
     ///
     /// # Errors
-    /// Says what is invalid, in the reference's wording.
+    /// The answer is invalid. The error has the reference's wording.
     pub fn read(answer: &Value, version: &str, uid: &str, mutating: bool) -> Result<Self, Unread> {
         typed::check(answer, MEMBERS).map_err(Unread::Malformed)?;
         let patch = answer.str_at(&["response", "patch"]);

@@ -21,10 +21,10 @@ use crate::unreadable::skip_unreadable;
 
 /// Label that names the manager of an address.
 pub(super) const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
-/// Its value for the addresses of services.
+/// Value of that label for the addresses of services.
 pub(super) const ALLOCATOR: &str = "ipallocator.k8s.io";
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
-/// The ServiceCIDR of the configured range; its families are those of the cluster.
+/// The ServiceCIDR of the configured range. Its address families are those of the cluster.
 const DEFAULT_RANGE: &str = "kubernetes";
 /// The field manager of the server's own writes of addresses.
 const MANAGER: &str = "kube-apiserver";
@@ -85,7 +85,7 @@ impl Registry {
         self.tables.current(served, "", &addresses::canonical(address))
     }
 
-    /// Claims addresses for an owner. Returns false, with none of them claimed, if another writer was faster.
+    /// Claims addresses for an owner. If another writer was faster, claims none of them and returns false.
     pub(super) async fn claim_addresses(&self, owner: Owner<'_>, wanted: &[IpAddr]) -> ApiResult<bool> {
         let served = self.ip_addresses()?;
         for (index, address) in wanted.iter().enumerate() {
@@ -142,9 +142,9 @@ impl Ranges {
         self.blocks.iter().any(|block| usable(*block).is_some_and(|(first, last)| (first..=last).contains(&address)))
     }
 
-    /// Returns a free address of a family. Returns `None` if there is none. Prefers the upper part of a range, since
-    /// people choose from the lower part (KEP-3070). Tries `probes` successive addresses of each part: the caller
-    /// passes more than there are taken addresses, so that no part with a free address is passed over.
+    /// Returns a free address of a family. Returns `None` if no address is free. Prefers the upper part of a range,
+    /// since people choose from the lower part (KEP-3070). Tries `probes` successive addresses of each part. The caller
+    /// passes a greater number than that of the taken addresses: no part with a free address is then passed over.
     pub fn any(&self, family: &str, probes: u64, is_free: impl Fn(IpAddr) -> bool) -> Option<IpAddr> {
         let of_family = |block: &&Block| (if addresses::is_v4(block.address) { "IPv4" } else { "IPv6" }) == family;
         for (first, last) in self.blocks.iter().filter(of_family).filter_map(|block| usable(*block)) {
@@ -166,8 +166,8 @@ impl Ranges {
     }
 }
 
-/// Returns the first and last address of a block that services can have: without its network and broadcast addresses.
-/// `None` if no address is left.
+/// Returns the first and the last address of a block that services can have: all but its network and broadcast
+/// addresses. Returns `None` if no address is left.
 fn usable(block: Block) -> Option<(IpAddr, IpAddr)> {
     let (first, last) = (block.first(), block.last());
     let begin = address(number(first).checked_add(1)?, first);
@@ -209,7 +209,7 @@ pub(super) fn belongs(address: &Value, owner: Owner<'_>) -> bool {
 fn is_ready(range: &Value) -> bool {
     let stays = range.at(&["metadata", "deletionTimestamp"]).is_null();
     let mut conditions = range.list_at(&["status", "conditions"]).iter();
-    // A range without conditions counts as ready, since nothing may be there to write conditions.
+    // A range without conditions counts as ready: the cluster may have no controller that writes conditions.
     let ready = conditions.find(|condition| condition.str_at(&["type"]) == "Ready");
     stays && ready.is_none_or(|ready| ready.str_at(&["status"]) == "True")
 }

@@ -1,10 +1,10 @@
 //! Claims node ports among several members before a service is written, and gives the claims up when that write has
 //! ended.
 //!
-//! All claims are in one object, which is written only if it is still the one that was read. A successful writer
-//! therefore knows every other claim. A claim that it does not find was given up, and by then the service of that claim
-//! was either stored or will never be. A member that reads the claims, then waits for all acknowledged writes, and then
-//! reads the services therefore knows every port that is taken.
+//! One object holds all claims. A member writes it only if it is unchanged since the member read it. A successful
+//! writer therefore knows every other claim. If the object lacks a claim, that claim was given up, and its service was
+//! either stored before or will never be stored. A member therefore knows every taken port once it has read the claims,
+//! then waited for all acknowledged writes, and then read the services.
 
 use std::fmt;
 use std::sync::Arc;
@@ -50,10 +50,9 @@ pub(super) struct Claimed {
 enum ClaimOutcome {
     /// They are claimed.
     Claimed(Taken),
-    /// The claims changed meanwhile, so that the attempt must be repeated.
+    /// The claims changed meanwhile. The caller must repeat the attempt.
     Conflict,
-    /// Another write has claimed a port that is asked for. Holds the refusal, and the revision of the claims at that
-    /// time.
+    /// Another write has claimed a wanted port. Holds the refusal, and the revision of the claims at that time.
     ClaimedByOther(ApiError, Option<Revision>),
 }
 
@@ -67,7 +66,8 @@ impl Claimed {
     /// Makes sure that other members respect the claim for as long as a write takes.
     ///
     /// # Errors
-    /// 503 when so much time has passed since the claim, as after a pause, that others may take it for expired.
+    /// 503: so much time has passed since the claim, as after a pause, that other members may take the claim for
+    /// expired.
     pub fn begin_writing(&self) -> ApiResult<()> {
         match lasts(self.before, running()) {
             true => {
@@ -84,14 +84,14 @@ fn lasts(before: Duration, now: Duration) -> bool {
     now.saturating_sub(before) <= limits::PORT_CLAIM_LIFETIME / 2
 }
 
-/// Returns how long the machine has been running. Counts time in suspension, since other members were running then.
+/// Returns the time since the machine started. Counts time in suspension, since other members were running then.
 fn running() -> Duration {
     let time = clock_gettime(Clock::Boottime);
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
 impl Registry {
-    /// Decides again what a write takes, because it is now known to take ports, and claims these ports.
+    /// Decides a write again, because it is now known to take ports, and claims these ports.
     pub(super) async fn claim_ports(
         &self,
         owner: Owner<'_>,
@@ -104,7 +104,7 @@ impl Registry {
             match self.try_claim(owner, object, decide).await? {
                 ClaimOutcome::Claimed(taken) => return Ok(taken),
                 ClaimOutcome::Conflict => left -= 1,
-                // Soon the other write either has the port or has failed, so this waits for the claims to change.
+                // The other write will soon either have the port or fail. Either changes the claims.
                 ClaimOutcome::ClaimedByOther(refusal, since) => {
                     if !changed(&self.tables.store, since, deadline).await {
                         return Err(refusal);
@@ -159,7 +159,7 @@ impl Registry {
     }
 }
 
-/// Marks the write that needed a claim as ended, so that dropping the claim removes it.
+/// Marks the write that needed a claim as ended. Dropping the claim then removes it.
 pub(super) fn end(claimed: Option<Claimed>) {
     if let Some(claimed) = claimed {
         claimed.writing.store(false, Ordering::Relaxed);
@@ -211,7 +211,7 @@ fn current(store: &Store) -> Option<Arc<Object>> {
     store.table(&TableId::new(TABLE)).get(KEY)
 }
 
-/// Writes the claims if they still have this revision. Returns whether they had.
+/// Writes the claims if the object still has this revision. Returns whether it had this revision.
 async fn put(store: &Store, revision: Option<Revision>, claims: &[Claim]) -> ApiResult<bool> {
     let expectation = revision.map_or(Expectation::Absent, Expectation::Revision);
     let mutation = Mutation::Put(claims::draft(claims));
@@ -227,7 +227,7 @@ async fn changed(store: &Store, since: Option<Revision>, deadline: Instant) -> b
     }
     let table = store.table(&TableId::new(TABLE));
     let Ok(mut changes) = table.subscribe(Interest::default(), since.unwrap_or_default()) else {
-        return Instant::now() < deadline; // the history no longer reaches back, so they have changed
+        return Instant::now() < deadline; // the history no longer reaches back to `since`: the claims have changed
     };
     timeout_at(deadline, changes.changed()).await.is_ok()
 }

@@ -1,8 +1,8 @@
 //! Claims of node ports: the ports that writes in progress take, through any member.
 //!
 //! The table of services says which service has a port, but not which write is about to take one. One object, in a
-//! table that no API serves, holds all claims. It is written only if it is still the one that was read, so every writer
-//! of a claim knows all others.
+//! table that no API serves, holds all claims. A writer writes it only if it is unchanged since the writer read it.
+//! Every writer of a claim therefore knows all others.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::status::{ApiError, ApiResult};
 
 /// The table of the object that holds all claims.
 pub(super) const TABLE: &str = "allocation/nodeports";
-/// Its key. The object is never deleted once it exists, so `absent` as an expectation holds only once.
+/// The key of that object. The object is never deleted, and therefore the expectation `absent` holds only once.
 pub(super) const KEY: &str = "claims";
 /// The member of the object into which the store writes the revision.
 const REVISION: &str = "resourceVersion";
@@ -69,9 +69,9 @@ fn parse(bytes: &[u8]) -> Option<Vec<Claim>> {
     value.list_at(&["claims"]).iter().map(claim).collect()
 }
 
-/// The claims that this process has observed. It decides which of them are void: those whose write has ended in this
-/// process, and those that this process has seen for longer than any write may take, such as those of members that are
-/// gone. It measures with its own clock only.
+/// The claims that this process has observed. A claim is void once its write has ended in this process, or once this
+/// process has seen the claim for longer than any write may take. The latter ends the claims of members that are gone.
+/// This process measures time with its own clock only.
 #[derive(Debug, Default)]
 pub(super) struct ObservedClaims {
     /// When each claim was first seen.

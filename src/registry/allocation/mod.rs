@@ -1,8 +1,8 @@
 //! Allocates cluster IPs and node ports of services: takes them before a service is written, frees those that it no
 //! longer needs.
 //!
-//! The allocation is derived from stored objects and has no state of its own. A cluster IP is taken by creating its
-//! `IPAddress`, which the store allows only one writer to do. A node port is taken while a stored service has it
+//! The allocation is derived from stored objects and has no state of its own. A write takes a cluster IP by creating
+//! its `IPAddress`; the store lets only one writer create it. A node port is taken while a stored service has it
 //! ([`NodePorts`] follows the table of services), and is claimed among all members while a service that needs it is
 //! being written ([`claiming`]).
 
@@ -43,7 +43,8 @@ pub(super) struct Allocation {
     ports_claimed: Option<Claimed>,
 }
 
-/// Decides what a write takes, writes it into the object, and returns what the write frees.
+/// Decides which addresses and ports a write takes, writes them into the object, and returns those that the write
+/// frees.
 type Decide<'a> = dyn Fn(&mut Value, &mut Taker<'_>) -> ApiResult<Held> + Sync + 'a;
 
 /// The service that an address belongs to.
@@ -72,7 +73,7 @@ impl Registry {
         .await
     }
 
-    /// Reserves the addresses and ports that a changed object needs in addition to what it has.
+    /// Reserves the addresses and ports that a changed object needs besides its present ones.
     pub(super) async fn allocate_update(
         &self,
         target: Target<'_>,
@@ -135,7 +136,7 @@ impl Registry {
         self.claim_ports(owner, object, decide).await
     }
 
-    /// Frees what a write gave up, after it was stored.
+    /// Frees the addresses and ports that a write gave up, after the write was stored.
     pub(super) async fn finish_allocation(&self, target: Target<'_>, allocation: Allocation) {
         claiming::end(allocation.ports_claimed); // only now, as others must find the stored service instead
         if allocation.released.is_empty() {
@@ -145,8 +146,8 @@ impl Registry {
         self.free_addresses(owner, &allocation.released).await;
     }
 
-    /// Frees what a failed write took. If the outcome of the write is unknown, everything stays claimed: ports for a
-    /// while, addresses until a repair finds that the service does not have them.
+    /// Frees the addresses and ports that a failed write took. If the outcome of the write is unknown, everything stays
+    /// claimed: ports for a while, addresses until a repair finds that the service does not have them.
     pub(super) async fn release(
         &self,
         target: Target<'_>,

@@ -16,8 +16,8 @@ use crate::status::{ApiError, ApiResult};
 use crate::tables::stored_value;
 use crate::unreadable::skip_unreadable;
 
-/// The range of node ports, and which of them are taken. The index is derived from the table, so it is correct after a
-/// restart and on every replica.
+/// The range of node ports, and the ports in it that are taken. The index is derived from the table. It is therefore
+/// correct after a restart and on every replica.
 #[derive(Debug, Clone)]
 pub struct NodePorts {
     range: PortRange,
@@ -30,7 +30,7 @@ pub struct NodePorts {
 struct PortIndex {
     /// The revision of the table that `held` reflects. `None` until the table was first read.
     seen: Option<Revision>,
-    /// How many services have a port.
+    /// The number of services that have each port.
     held: HashMap<u16, u32>,
     /// Ports that writes of this process have reserved.
     reserved: HashSet<u16>,
@@ -112,7 +112,7 @@ impl NodePorts {
     }
 }
 
-/// Returns how many numbers at the start of a range are left to users who choose one themselves.
+/// Returns how many ports at the start of a range are left to users who choose one themselves.
 fn lower_part(size: u32) -> u32 {
     const MIN: u32 = 16;
     const MAX: u32 = 128;

@@ -1,4 +1,5 @@
-//! Repairs what interrupted writes left behind: addresses without a service, and services whose address is not claimed.
+//! Repairs the state that interrupted writes left behind: addresses without a service, and services whose address is
+//! not claimed.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -143,7 +144,7 @@ fn is_of(claim: &Object, owner: Owner<'_>) -> bool {
 /// Returns the addresses of a stored service.
 ///
 /// # Errors
-/// When it cannot be decoded.
+/// The service cannot be decoded.
 pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
     Ok(service_allocation::held(&stored_value(service)?).addresses)
 }
@@ -151,8 +152,7 @@ pub fn held(service: &Object) -> ApiResult<Vec<IpAddr>> {
 /// Returns the namespace and the name of the service for which this server claimed an `IPAddress`. Returns `None` if
 /// another manager claimed it.
 ///
-/// # Errors
-/// When it cannot be decoded.
+/// The claim cannot be decoded.
 pub fn claimant(claim: &Object) -> ApiResult<Option<(String, String)>> {
     let value = stored_value(claim)?;
     Ok(claimed(claim, &value).map(|(_, owner)| (owner.namespace.to_owned(), owner.name.to_owned())))

@@ -33,7 +33,7 @@ pub(super) struct Taker<'a> {
 #[derive(Debug)]
 pub(super) struct Taken {
     pub released: Held,
-    /// Addresses that the caller has yet to claim.
+    /// Addresses that the caller must claim.
     pub addresses: Vec<IpAddr>,
     pub ports: Vec<Reservation>,
     /// The claim that keeps other members from taking the ports.
@@ -54,7 +54,7 @@ impl<'a> Taker<'a> {
         Self { claimed, ..self }
     }
 
-    /// Returns what was found, with what the write frees.
+    /// Returns the addresses and ports found here, together with those that the write frees.
     pub fn taken(self, released: Held) -> Taken {
         Taken { released, addresses: self.addresses, ports: self.ports, claimed: None }
     }

@@ -24,7 +24,8 @@ pub(super) fn evict(call: Call<'_>) -> Pending<'_, Acted> {
         let target = target.with_subresource("");
         let delete = match delete_options(&body, options.dry_run) {
             Err(error) if error.code == 422 => {
-                // The options are those of the deletion, which finds the pod first.
+                // A missing pod is reported before wrong options, since the deletion finds the pod before it checks
+                // them.
                 registry.tables.get(target.served, target.namespace, target.name, None).await?;
                 return Err(error);
             }

@@ -65,7 +65,7 @@ fn check(query: &Query<'_>, name: &str) -> ApiResult<()> {
     if query.get("sinceTime").is_some() && query.get("sinceSeconds").is_some() {
         errors.forbidden(&Path::root("[]"), "at most one of `sinceTime` or `sinceSeconds` may be specified");
     }
-    // The feature PodLogsQuerySplitStreams is off in 1.36, so that no value is allowed.
+    // The feature PodLogsQuerySplitStreams is off in 1.36: no value is allowed.
     if query.get("stream").is_some() {
         errors.forbidden(&Path::root("stream"), "may not be specified");
     }

@@ -116,7 +116,7 @@ pub enum Connected {
     To(Box<Destination>),
 }
 
-/// Decides where a connection goes.
+/// Decides the destination of a connection.
 pub type Connection = for<'a> fn(Connect<'a>) -> Pending<'a, Connected>;
 /// Returns all objects of a resource as they are now.
 pub type Shown = for<'a> fn(&'a Registry) -> LocalBoxFuture<'a, Vec<Value>>;

@@ -67,7 +67,8 @@ impl Kubelet {
     }
 }
 
-/// Finds a node's kubelet. `resource` is that of the request, which the reference's errors name instead of `nodes`.
+/// Finds a node's kubelet. `resource` is the resource of the request. The reference's errors name it instead of
+/// `nodes`.
 pub fn kubelet(registry: &Registry, node: &str, resource: &str) -> ApiResult<Kubelet> {
     let object = registry.tables.current(&*core(registry, "nodes")?, "", node);
     let object = object.ok_or_else(|| ApiError::not_found("", resource, node))?;

@@ -1,4 +1,4 @@
-//! Answers reviews: questions about users and what they may do. They come by POST, and nothing is stored.
+//! Answers reviews: questions about users and their permissions. Clients send reviews by POST, and nothing is stored.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ async fn reviewed(kind: AccessReview<'_>, mut call: Call<'_>) -> Result<Acted, A
     Ok(Acted::Document(call.body))
 }
 
-/// Answers a `SelfSubjectRulesReview`: what the user may do in a namespace, as far as the rules can be listed.
+/// Answers a `SelfSubjectRulesReview`: the permissions of the user in a namespace, as far as the rules can be listed.
 pub(super) fn own_rules(mut call: Call<'_>) -> Pending<'_, Acted> {
     if call.body.str_at(&["spec", "namespace"]).is_empty() {
         return answered(Err(ApiError::bad_request("no namespace on request")), call);

@@ -51,8 +51,8 @@ fn port_name<'s>(service: &'s Value, port: &'s str) -> ApiResult<&'s str> {
     }
 }
 
-/// Returns a random ready endpoint with a port of this name, whose address is that of the pod that it names. Returns
-/// `None` if there is none.
+/// Returns a random ready endpoint that has a port of this name and names a pod with its address. Returns `None` if
+/// there is none.
 fn endpoint(registry: &Registry, endpoints: &Value, port: &str) -> ApiResult<Option<(String, u16)>> {
     let pods = core(registry, "pods")?;
     let is_pod = |address: &Value| {

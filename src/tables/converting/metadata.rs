@@ -1,4 +1,4 @@
-//! Restricts what a conversion may do to metadata: it may change labels and annotations only.
+//! Restricts the changes that a conversion makes to metadata: only labels and annotations may change.
 
 use flotilla_proto::value::{Map, Value};
 

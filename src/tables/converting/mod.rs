@@ -18,7 +18,7 @@ use crate::status::{ApiError, ApiResult};
 use crate::tasks;
 use crate::webhooks::conversion::cache::{self, Key, Outcome, Turn};
 
-/// Calls conversion webhooks. It owns its parts, so that the task that calls may outlive the request.
+/// Calls conversion webhooks. Owns its parts, because the task that makes the calls may outlive the request.
 pub struct WebhookCaller {
     pub(super) outbound: Outbound,
     pub(super) metrics: Arc<Metrics>,

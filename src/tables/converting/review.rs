@@ -12,7 +12,7 @@ use crate::limits;
 use crate::prometheus::families;
 use crate::webhooks::conversion::cache::Key;
 
-/// Why a conversion failed: the reference's text, and the label that metrics use.
+/// The reason of a failed conversion: the reference's text, and the label that metrics use.
 struct Failure(String, &'static str);
 
 /// Converts all objects to a version by a webhook, in one review.

@@ -68,21 +68,22 @@ pub fn key(serial: NonZeroU32, api_version: &str, object: &Value) -> Key {
     context.finish().as_ref().try_into().unwrap_or_default()
 }
 
-/// Returns an object in another version. `None` if that conversion is not known.
+/// Returns an object in another version. Returns `None` if that conversion is not known.
 pub fn find(serial: NonZeroU32, api_version: &str, object: &Value) -> Option<Arc<Value>> {
     get(&key(serial, api_version, object))
 }
 
-/// Returns the conversion with this key. `None` if it is not known. It stays known as long as the caller holds it.
+/// Returns the conversion with this key. It stays known as long as the caller holds it. Returns `None` if it is not
+/// known.
 pub fn get(key: &Key) -> Option<Arc<Value>> {
     CACHE.lock().get(key)
 }
 
 /// The caller's way to get a conversion.
 pub enum Turn {
-    /// Nothing: it is known.
+    /// Do nothing: the conversion is known.
     Known,
-    /// Request it and announce the outcome.
+    /// Request the conversion and announce the outcome.
     Own,
     /// Wait for the outcome: another task has requested it.
     Others(Outcome),

@@ -15,12 +15,12 @@ use super::Hook;
 pub struct Conversion {
     /// The address and trust of the webhook.
     pub hook: Hook,
-    /// The version of ConversionReview to send. `None` if the webhook accepts neither of ours.
+    /// The version of ConversionReview to send. `None` if the webhook accepts no version that this server supports.
     pub review: Option<&'static str>,
 }
 
 impl Conversion {
-    /// Returns the conversion webhook of a definition. `None` if its strategy is another one.
+    /// Returns the conversion webhook of a definition. Returns `None` if the definition has another strategy.
     pub fn of(spec: &Value) -> Option<Self> {
         if spec.str_at(&["conversion", "strategy"]) != "Webhook" {
             return None;
