@@ -72,7 +72,7 @@ impl SharedKeys {
         SpareKey::prepare(&self.dir).open(&self.dir)?;
         let Some((name, pod)) = pod else {
             report(format_args!(
-                "{} holds what the servers share; {} has all rights",
+                "{} holds the keys that the servers share; {} has all rights",
                 self.dir.display(),
                 kubeconfig.display()
             ));

@@ -18,7 +18,7 @@ pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item 
     if let Some((size, free)) = disk(directory) {
         page.gauge("flotilla_disk_size_bytes", "Size of the disk that the data directory is on, in bytes.")
             .sample(&[], size as f64);
-        page.gauge("flotilla_disk_free_bytes", "What is free of it for this process, in bytes.")
+        page.gauge("flotilla_disk_free_bytes", "Free space of that disk that this process may use, in bytes.")
             .sample(&[], free as f64);
     }
     let help = "When a certificate of this server expires, in seconds since 1970.";
@@ -27,7 +27,6 @@ pub fn write(page: &mut Page, directory: &Path, expirations: impl Iterator<Item 
         samples.sample(&[("certificate", certificate)], at as f64);
     }
     let now = wall_clock::unix_seconds();
-    let help =
-        "The clock of this server, in seconds since 1970: how it differs from the time of the look is its offset.";
+    let help = "The clock of this server, in seconds since 1970. Compare it with the time of the scrape.";
     page.gauge("flotilla_clock_seconds", help).sample(&[], now);
 }

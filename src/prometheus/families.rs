@@ -274,7 +274,7 @@ pub const COUNTERS: &[(&str, &str)] = &[
     (MUTATING_POLICY_CHECKS, "Mutations of admission policies."),
     (AUDIT_EVENTS, "Events of auditing."),
     (AUDIT_REJECTED, "Requests refused because their event could not be recorded."),
-    (AUDIT_ERRORS, "Events of auditing that were lost, by where they should have gone."),
+    (AUDIT_ERRORS, "Events of auditing that were lost, by their destination."),
     (AUDIT_LEVELS, "Requests by the level at which the audit policy records them."),
     (REQUESTS, "Requests answered."),
     (TERMINATIONS, "Requests that the server refused or aborted to protect itself."),
