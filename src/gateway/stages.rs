@@ -7,7 +7,7 @@
 //! 5. [`act_as`]: replaces the user by the impersonated one if that is allowed. Refuses with 403.
 //! 6. [`take_seat`]: takes a seat. Without a free one, the request waits or is refused with 429.
 //! 7. [`authorize`]: decides whether the user may make the request. Refuses with 403.
-//! 8. [`serve`]: answers.
+//! 8. [`serve`]: answers the request.
 //!
 //! A stage passes a request on or refuses it, and answers nothing itself. [`pass`] makes every refusal an answer. Every
 //! answer leaves through [`super::handler::handle`], which gives it its `Audit-Id`, counts it and frees the seat.
