@@ -104,7 +104,11 @@ fn members_need_matching_options() {
         (&["--name", "a", "--initial-cluster", two], "initial-cluster", "needs peer-listen"),
         (&["--name", "c", "--initial-cluster", two, "--peer-listen", "0.0.0.0:1"], "name", "c is not in"),
         (&["--name", "a", "--initial-cluster", two, "--peer-listen", "0.0.0.0:0"], "peer-listen", "must have a port"),
-        (&["--name", "a", "--initial-cluster", two, "--peer-listen", "127.0.0.1:6443"], "peer-listen", "is served on"),
+        (
+            &["--name", "a", "--initial-cluster", two, "--peer-listen", "127.0.0.1:6443"],
+            "peer-listen",
+            "address of the API",
+        ),
         (&["--initial-cluster", "dns=h:1", "--peer-listen", "0.0.0.0:1"], "initial-cluster-size", "is needed"),
         (&["--initial-cluster-size", "3"], "initial-cluster-size", "dns=HOST:PORT only"),
         (&["--peer-advertise", "h:1"], "peer-advertise", "dns=HOST:PORT only"),

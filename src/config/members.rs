@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn errors_name_the_mistake() {
         for (text, part) in [
-            ("", "is not NAME=HOST:PORT"),
-            ("a=h:1,", "is not NAME=HOST:PORT"),
+            ("", "is neither NAME=HOST:PORT"),
+            ("a=h:1,", "is neither NAME=HOST:PORT"),
             ("a=h:1,a=h:2", "a is named twice"),
             ("a=h:1,a=h:1", "a is named twice"),
             ("a=h:1,b=h:1", "a and b have the same address"),
