@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flotilla_cluster::{Interest, Object, Selection};
-use flotilla_proto::value::Value;
 use memchr::memmem;
 
 use super::agent::Agent;
@@ -26,34 +25,45 @@ use crate::status::{ApiError, ApiResult};
 use crate::tables::stored_tree;
 use crate::unreadable::skip_unreadable;
 
-/// A search for objects without the terms of their definition, which it names.
+/// A search for objects without the terms of their definition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Search {
-    /// Searches at once, so that selectors soon find the objects.
-    Now(String),
-    /// Searches once more, for objects that a replica wrote by the definition before.
-    Later(String),
+struct Search {
+    /// Name of the definition.
+    definition: String,
+    /// The generation for which this is the second search. It finds objects that a replica wrote by the generation
+    /// before. `None` for a first search, which is made at once, so that selectors soon find the objects.
+    again: Option<i64>,
 }
 
-/// The fields for which the objects of each definition were searched, by the name of the definition.
-type SearchedFields = RefCell<HashMap<String, BTreeSet<String>>>;
+/// The generation of a definition whose spec has not changed since its creation: it has written all of its objects.
+const FIRST_GENERATION: i64 = 1;
+
+/// The generation of each definition up to which its objects were searched, by the name of the definition.
+type SearchedGenerations = RefCell<HashMap<String, i64>>;
+
+/// The controller, which stores objects once more, now and whenever a definition has changed.
+struct Renewal {
+    agent: Rc<Agent>,
+    /// The resource of the definitions.
+    definitions: Arc<Served>,
+    searched: SearchedGenerations,
+    queue: Queue<Search>,
+}
 
 /// Stores objects once more, now and whenever a definition has changed.
 pub async fn run(agent: Rc<Agent>, measured: QueueMetrics) -> ApiResult<()> {
     let definitions = agent.resource(custom::GROUP, custom::RESOURCE)?;
     let table = agent.registry.tables.table(&definitions);
-    let (queue, searched) = (Queue::new(measured), SearchedFields::default());
+    let renewal = Renewal { agent, definitions, searched: RefCell::default(), queue: Queue::new(measured) };
     tokio::join!(
         follow(&table, Interest::default(), |seen| {
             if let Some(definition) = seen.live().filter(|definition| may_select(definition)) {
-                let name = definition.key().name();
-                queue.add(Search::Now(name.to_owned()));
-                queue.add_after(Search::Later(name.to_owned()), limits::DEFINITION_SETTLE);
+                renewal.queue.add(Search { definition: definition.key().name().to_owned(), again: None });
             } else if let Some(definition) = seen.deleted() {
-                searched.borrow_mut().remove(definition.key().name());
+                renewal.searched.borrow_mut().remove(definition.key().name());
             }
         }),
-        queue.work(limits::DEFINITION_WORKERS, |search| attempt(&agent, &definitions, &searched, search)),
+        renewal.queue.work(limits::DEFINITION_WORKERS, |search| renewal.search(search)),
     );
     Ok(())
 }
@@ -64,43 +74,43 @@ fn may_select(definition: &Object) -> bool {
     memmem::find(definition.bytes(), b"\"selectableFields\":").is_some() && !is_deleting(definition)
 }
 
-async fn attempt(agent: &Agent, definitions: &Served, searched: &SearchedFields, search: Search) -> ApiResult<Requeue> {
-    let (Search::Now(name) | Search::Later(name)) = &search;
-    let Some(definition) = agent.registry.tables.current(definitions, "", name) else { return Ok(Requeue::Never) };
-    let read = skip_unreadable(stored_tree(&definition)).filter(has_changed).and_then(|tree| Definition::of(&tree));
-    let Some(served) = read.and_then(|definition| agent.registry.tables.resources.defined_by(definition)) else {
-        return Ok(Requeue::Never);
-    };
-    let Some(custom) = &served.custom else { return Ok(Requeue::Never) };
-    let fields = custom.selectable();
-    if searched.borrow().get(name) == Some(&fields) {
-        return Ok(Requeue::Never);
+impl Renewal {
+    async fn search(&self, search: Search) -> ApiResult<Requeue> {
+        let (tables, name) = (&self.agent.registry.tables, &search.definition);
+        let Some(definition) = tables.current(&self.definitions, "", name) else { return Ok(Requeue::Never) };
+        let Some(tree) = skip_unreadable(stored_tree(&definition)) else { return Ok(Requeue::Never) };
+        let generation = tree.int_at(&["metadata", "generation"]).unwrap_or_default();
+        let is_done = self.searched.borrow().get(name) == Some(&generation);
+        if generation <= FIRST_GENERATION || is_done {
+            return Ok(Requeue::Never);
+        }
+        let served = Definition::of(&tree).and_then(|definition| tables.resources.defined_by(definition));
+        let Some(served) = served else { return Ok(Requeue::Never) };
+        self.renew_all(&served).await?;
+        if let Some(searched) = search.again {
+            self.searched.borrow_mut().insert(search.definition, searched);
+        } else {
+            self.queue.add_after(Search { again: Some(generation), ..search }, limits::DEFINITION_SETTLE);
+        }
+        Ok(Requeue::Never)
     }
-    renew_all(agent, &served, custom, &fields).await?;
-    if matches!(search, Search::Later(_)) {
-        searched.borrow_mut().insert(name.clone(), fields);
-    }
-    Ok(Requeue::Never)
-}
 
-/// Returns whether the spec of a definition has changed since its creation. Otherwise all objects were written by it.
-fn has_changed(definition: &Value) -> bool {
-    definition.int_at(&["metadata", "generation"]).is_some_and(|generation| generation > 1)
-}
-
-/// Stores those objects of a resource once more that have fields for which they have no terms.
-async fn renew_all(agent: &Agent, served: &Served, custom: &Custom, fields: &BTreeSet<String>) -> ApiResult<()> {
-    let table = agent.registry.tables.table(served);
-    agent.registry.tables.barrier(&table).await?;
-    let mut chunks = scan(&table.snapshot(), Selection::default());
-    while let Some(objects) = chunks.next_yielding().await {
-        for object in objects.map_err(ApiError::internal)? {
-            if lacks_terms(custom, &object, fields) {
-                agent.registry.tables.renew_terms(served, &object).await?;
+    /// Stores those objects of a resource once more that have fields for which they have no terms.
+    async fn renew_all(&self, served: &Served) -> ApiResult<()> {
+        let Some(custom) = &served.custom else { return Ok(()) };
+        let (tables, fields) = (&self.agent.registry.tables, custom.selectable());
+        let table = tables.table(served);
+        tables.barrier(&table).await?;
+        let mut chunks = scan(&table.snapshot(), Selection::default());
+        while let Some(objects) = chunks.next_yielding().await {
+            for object in objects.map_err(ApiError::internal)? {
+                if lacks_terms(custom, &object, &fields) {
+                    tables.renew_terms(served, &object).await?;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Returns whether an object has a selectable field for which it has no term. Only objects that lack a term are

@@ -412,23 +412,14 @@ fn selectors_find_older_objects_by_a_field_that_has_become_selectable() {
     let plain = client.post(WIDGETS, &plain).expect(201);
     let mut changes = watch(&server, revision(&plain));
 
-    let patch = json!([{"op": "add", "path": "/spec/versions/0/selectableFields",
-        "value": [{"jsonPath": ".spec.value"}]}]);
-    let patched = client.request(
-        "PATCH",
-        &definition_path("widgets"),
-        "application/json-patch+json",
-        patch.to_string().as_bytes(),
-    );
-    patched.expect(200);
-    let select = |value: &str| format!("{WIDGETS}?fieldSelector=spec.value={value}");
+    select_by_value(&mut client, true);
     for name in &names {
         until("a selector finds an older object", || {
-            let list = client.get(&select(name));
+            let list = client.get(&with_value(name));
             list.status == 200 && self::names(&list.json()) == [name]
         });
     }
-    assert_eq!(self::names(&client.get(&select("")).expect(200)), ["plain"]);
+    assert_eq!(self::names(&client.get(&with_value("")).expect(200)), ["plain"]);
     let mut rewritten = BTreeSet::new();
     while rewritten.len() < names.len() {
         let event = changes.next().expect("an event");
@@ -439,4 +430,44 @@ fn selectors_find_older_objects_by_a_field_that_has_become_selectable() {
     }
     let same = client.get(&format!("{WIDGETS}/plain")).expect(200);
     assert_eq!(revision(&same), revision(&plain), "an object without the field is not stored again");
+}
+
+#[test]
+fn selectors_find_objects_by_a_field_that_was_not_selectable_for_a_moment() {
+    let directory = DataDir::new();
+    let server = directory.start();
+    define(&server);
+    let mut client = server.connect();
+    client.post(WIDGETS, &widget("before")).expect(201);
+    let found = |client: &mut Connection, name: &str| {
+        let list = client.get(&with_value(name));
+        list.status == 200 && names(&list.json()) == [name]
+    };
+    select_by_value(&mut client, true);
+    until("a selector finds an older object", || found(&mut client, "before"));
+    // The controller searches twice, half a second apart. It remembers that once both searches have ended.
+    sleep(Duration::from_secs(1));
+
+    select_by_value(&mut client, false);
+    until("the field is not selectable", || client.get(&with_value("before")).status == 400);
+    client.post(WIDGETS, &widget("between")).expect(201);
+    select_by_value(&mut client, true);
+    until("a selector finds the object that was created in between", || found(&mut client, "between"));
+    assert!(found(&mut client, "before"));
+}
+
+/// Makes the value of widgets selectable, or takes that back.
+fn select_by_value(client: &mut Connection, selectable: bool) {
+    let path = "/spec/versions/0/selectableFields";
+    let patch = match selectable {
+        true => json!([{"op": "add", "path": path, "value": [{"jsonPath": ".spec.value"}]}]),
+        false => json!([{"op": "remove", "path": path}]),
+    };
+    let definition = definition_path("widgets");
+    client.request("PATCH", &definition, "application/json-patch+json", patch.to_string().as_bytes()).expect(200);
+}
+
+/// Returns the path of a list of the widgets with a value.
+fn with_value(value: &str) -> String {
+    format!("{WIDGETS}?fieldSelector=spec.value={value}")
 }
