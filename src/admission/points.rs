@@ -59,7 +59,7 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal of the first of them that refuses the write.
-    pub fn mutate_new_within(&self, target: Target<'_>, object: &mut Value, caller: &Caller) -> ApiResult<()> {
+    pub(super) fn mutate_new_within(&self, target: Target<'_>, object: &mut Value, caller: &Caller) -> ApiResult<()> {
         let write = BuiltInAttributes::create(self, target, caller);
         self.tables.metrics.by_step(write.operation, Phase::Admit, || self.mutate_within(&write, object))
     }

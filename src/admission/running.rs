@@ -56,7 +56,7 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub fn mutate_within(&self, write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
+    pub(super) fn mutate_within(&self, write: &BuiltInAttributes<'_>, object: &mut Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).mutating.iter() {
             let plugin = &CHAIN[position];
             if let Some(Mutating::Within(run)) = plugin.mutating.map(|step| step.run)
@@ -77,7 +77,7 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub(super) fn validate_within(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).validating.iter() {
             let plugin = &CHAIN[position];
             if let Some(Validating::Within(run)) = plugin.validating.map(|step| step.run)
@@ -93,7 +93,7 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write.
-    pub async fn validate_asking(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub(super) async fn validate_asking(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).validating.iter() {
             let plugin = &CHAIN[position];
             let Some(step) = plugin.validating.filter(|_| (plugin.applies)(write, object)) else { continue };
@@ -116,7 +116,7 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal of the first plugin that refuses the write, or the reason why it could not decide.
-    pub async fn validate_within_last(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
+    pub(super) async fn validate_within_last(&self, write: &BuiltInAttributes<'_>, object: &Value) -> ApiResult<()> {
         for position in self.steps(write.target, write.operation).last.iter() {
             let plugin = &CHAIN[position];
             if let Some(Validating::Last(run)) = plugin.validating.map(|step| step.run)

@@ -6,7 +6,6 @@ use actix_web::http::header::{HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use super::exchange::Progress;
 use super::head::Head;
 use super::internal_error::internal_error;
-use super::stages::give_up;
 use super::{Gateway, console};
 use crate::answer;
 use crate::request::Caller;
@@ -49,7 +48,7 @@ impl StageRefusal {
                 response
             }
             Self::NoSeat => answer::too_many_requests(progress.retry_after(gateway)),
-            Self::TimedOut => give_up(gateway, progress),
+            Self::TimedOut => progress.give_up(gateway),
             Self::Undecided(why) => answer::respond_text(500, &internal_error(head, &why)),
         }
     }

@@ -35,7 +35,6 @@ use super::stage_refusal::{StageRefusal, refuse};
 use super::timeouts::{bound, in_time};
 use super::{Gateway, dispatch, recorded};
 use crate::access::Impersonation;
-use crate::answer;
 use crate::request::{Caller, Unauthorized};
 use crate::status::ApiResult;
 
@@ -223,17 +222,11 @@ async fn serve(
     };
     // `timeout_at` returns the result of a future that is ready at once, even if the time is over.
     if Instant::now() >= ends {
-        return Ok(give_up(gateway, progress));
+        return Ok(progress.give_up(gateway));
     }
     let answered = {
         let answering = pin!(dispatch::answer(gateway, router, head, routed, payload, caller, progress));
         tokio::time::timeout_at(ends.into(), answering).await
     };
-    answered.unwrap_or_else(|_| Ok(give_up(gateway, progress)))
-}
-
-/// Gives up a request whose time is over.
-pub(super) fn give_up(gateway: &Gateway, progress: &mut Progress) -> HttpResponse {
-    progress.terminated(gateway, 504);
-    answer::timed_out(gateway.registry.tables.store.may_have_others())
+    answered.unwrap_or_else(|_| Ok(progress.give_up(gateway)))
 }

@@ -46,7 +46,6 @@ pub const DEFINITION_DELETIONS: usize = 32;
 /// Delay from the deletion of a definition to the first listing of its objects, and from the first to the second search
 /// for objects without a selectable field. Meanwhile, objects that were admitted by the former definition become
 /// visible on every replica.
-/// visible on every replica.
 pub const DEFINITION_SETTLE: Duration = Duration::from_millis(500);
 
 /// Time between two checks of the remaining objects of a definition.

@@ -17,6 +17,7 @@ use self::streamed::{BodySource, Sent, Streamed};
 use super::Gateway;
 use super::head::Head;
 use super::seats::Lane;
+use crate::answer;
 use crate::audit::Audited;
 use crate::fairness::{Flow, Seat};
 use crate::limits;
@@ -153,6 +154,12 @@ impl Progress {
             metrics.requests.terminated(metrics.meter(), route, code);
             self.is_terminated = true;
         }
+    }
+
+    /// Records that the time of the request is over, and returns the answer that says so.
+    pub(super) fn give_up(&mut self, gateway: &Gateway) -> HttpResponse {
+        self.terminated(gateway, 504);
+        answer::timed_out(gateway.registry.tables.store.may_have_others())
     }
 
     /// Returns the resource of the request's objects.
