@@ -37,7 +37,7 @@ use crate::transport::{self, Connections};
 use crate::version;
 use crate::watchdog::{self, Watchdog};
 
-/// Why the server did not start, or ended without being told to.
+/// The reason why the server did not start, or ended without being told to.
 #[derive(Debug, thiserror::Error)]
 pub enum BootError {
     /// The data directory is in use, damaged, or of a newer format, or cannot be used at all.
@@ -45,7 +45,7 @@ pub enum BootError {
     Store {
         /// The data directory.
         directory: String,
-        /// Why not.
+        /// The cause.
         source: OpenError,
     },
     /// The address cannot be listened on.
@@ -53,7 +53,7 @@ pub enum BootError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// Certificates or keys are missing or invalid.
@@ -86,7 +86,7 @@ impl BootError {
     }
 }
 
-/// Why the server cannot begin to answer requests.
+/// The reason why the server cannot begin to answer requests.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An object that must exist cannot be written.

@@ -51,7 +51,7 @@ pub struct MemberStatus {
     pub leads: Vec<String>,
 }
 
-/// Why the members or the leaders were not changed.
+/// The reason why the members or the leaders were not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembersError {
     /// This replica was started without other replicas.
@@ -74,7 +74,7 @@ pub enum MembersError {
     Unreachable {
         /// The address that was tried.
         address: String,
-        /// Why there is no answer.
+        /// The reason why there is no answer.
         reason: String,
     },
     /// Another replica answers at the address.
@@ -100,7 +100,7 @@ pub enum MembersError {
     Deferred {
         /// Name of the member.
         name: String,
-        /// Why it does not lead yet.
+        /// The reason why it does not lead yet.
         error: Box<MembersError>,
     },
     /// A group could not be changed. Changes that were made before stay; repeating the call continues from there.

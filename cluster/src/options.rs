@@ -174,7 +174,7 @@ pub struct TableOptions {
     pub indexes: Vec<CompactString>,
 }
 
-/// Why a store cannot be opened.
+/// The reason why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The data directory cannot be used.
@@ -220,7 +220,7 @@ pub enum OpenError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: std::io::Error,
     },
     /// The write-ahead log or a snapshot cannot be read.

@@ -17,7 +17,7 @@ pub struct TableShards {
     pub next: Option<Vec<String>>,
 }
 
-/// Why a table was not divided, or why it is not known whether it was.
+/// The reason why a table was not divided, or why it is not known whether it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DivideError {
     /// The table cannot have this number of shards.

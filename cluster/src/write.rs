@@ -54,7 +54,7 @@ pub enum Outcome {
     },
 }
 
-/// Why a write has no outcome.
+/// The reason why a write has no outcome.
 ///
 /// Every variant except [`WriteError::Unknown`] says that the write did not happen and never will.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,7 +112,7 @@ impl WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenure(pub(crate) NonZeroU64);
 
-/// Why there is no linearizable read point.
+/// The reason why there is no linearizable read point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// This replica does not lead the group of the table.
@@ -145,7 +145,7 @@ pub struct TooLarge {
     pub current: Revision,
 }
 
-/// Why there is no snapshot at a revision.
+/// The reason why there is no snapshot at a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SnapshotError {
     /// The revision is older than the history.

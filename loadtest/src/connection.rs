@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use crate::kubeconfig::Target;
 use crate::limits;
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The network failed.

@@ -12,7 +12,7 @@ pub struct Timestamp {
     pub nanos: u32,
 }
 
-/// Why a text is not a time, in the words of Go's `time.Parse`.
+/// The reason why a text is not a time, in the words of Go's `time.Parse`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A part does not fit the layout.

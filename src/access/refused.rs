@@ -11,7 +11,7 @@ use crate::status::ApiError;
 /// The error for a token that nothing knows.
 pub(super) const UNKNOWN: &str = "invalid bearer token";
 
-/// Why authentication failed.
+/// The reason why authentication failed.
 #[derive(Debug, Clone)]
 pub struct Refused {
     pub(super) why: Vec<String>,

@@ -13,7 +13,7 @@ use crate::pki::{PkiError, read_credential};
 #[derive(Debug, Default)]
 pub struct TokenFile(HashMap<[u8; 32], Arc<User>>);
 
-/// Why a token file cannot be used.
+/// The reason why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
     /// The file cannot be read.

@@ -19,7 +19,7 @@ const FIRST: [&str; 2] = ["namespaces", "servicecidrs"];
 /// everything was created once.
 pub(super) const LAST: &str = "priorityclasses";
 
-/// Why the bootstrap objects could not all be written.
+/// The reason why the bootstrap objects could not all be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// The embedded tables do not parse.

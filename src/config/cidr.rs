@@ -15,7 +15,7 @@ pub struct Cidr {
     prefix: u8,
 }
 
-/// Why a text is not a valid range.
+/// The reason why a text is not a valid range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CidrError {
     /// Not `ADDRESS/LENGTH`.

@@ -36,7 +36,7 @@ macro_rules! for_each_part {
     };
 }
 
-/// Why a configuration cannot be loaded.
+/// The reason why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.

@@ -23,7 +23,7 @@ pub enum InitialCluster {
     Dns(String),
 }
 
-/// Why a text does not state the members of a cluster.
+/// The reason why a text does not state the members of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InitialClusterError {
     /// It has the wrong form.

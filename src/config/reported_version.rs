@@ -14,7 +14,7 @@ use crate::version::RELEASE;
 #[serde(try_from = "String", into = "String")]
 pub struct ReportedVersion(String);
 
-/// Why the server cannot report a text as its version, in the words of kube-apiserver.
+/// The reason why the server cannot report a text as its version, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReportedVersionError(String);

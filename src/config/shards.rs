@@ -23,7 +23,7 @@ const LARGE: &str = "pods=8,events=8,nodes=8,coordination.k8s.io/leases=8,discov
 #[serde(try_from = "String", into = "String")]
 pub struct Shards(BTreeMap<String, u16>);
 
-/// Why a text does not state numbers of shards.
+/// The reason why a text does not state numbers of shards.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShardsError {
     /// It is not a list of `resource=number`.

@@ -81,7 +81,7 @@ pub struct NamedKey {
     pub names: Vec<String>,
 }
 
-/// Why a text does not name a certificate, its key and names.
+/// The reason why a text does not name a certificate, its key and names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NamedKeyError {
     /// The part before the names is not two paths.

@@ -53,7 +53,7 @@ pub struct Enablement {
     resources: BTreeMap<(String, String, String), bool>,
 }
 
-/// Why settings are invalid, in the words of kube-apiserver.
+/// The reason why settings are invalid, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnablementError {
     /// Nothing would be served.

@@ -12,7 +12,7 @@ use super::value;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ParsedFlags(BTreeMap<&'static str, Vec<String>>);
 
-/// Why a command line is invalid, in the words of kube-apiserver.
+/// The reason why a command line is invalid, in the words of kube-apiserver.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misuse(pub String);

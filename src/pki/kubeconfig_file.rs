@@ -9,7 +9,7 @@ use flotilla_proto::yaml;
 
 use super::{PkiError, read_credential};
 
-/// Why a kubeconfig cannot be used.
+/// The reason why a kubeconfig cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     /// It, or a file that it names, cannot be read.

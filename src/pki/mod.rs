@@ -47,7 +47,7 @@ pub const ADMIN_USER: &str = "kubernetes-admin";
 /// The user of this server in its client certificate when it forwards requests.
 pub const PROXY_USER: &str = "front-proxy";
 
-/// Why certificates cannot be loaded or created.
+/// The reason why certificates cannot be loaded or created.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// A file cannot be read or written.

@@ -32,7 +32,7 @@ use crate::wall_clock;
 /// Length of serial numbers in bytes.
 const SERIAL_BYTES: usize = 16;
 
-/// Why a request for a certificate is refused.
+/// The reason why a request for a certificate is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
     /// The request is not a certificate request in DER, or asks for something that cannot be encoded.

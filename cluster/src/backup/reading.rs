@@ -7,7 +7,7 @@ use crate::codec::Decoder;
 use crate::limits::BACKUP_CHUNK_BYTES_MAX;
 use crate::{Object, Revision, TableId, chunk};
 
-/// Why a backup cannot be read.
+/// The reason why a backup cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupReadError {
     /// Reading the file or connection failed.

@@ -27,7 +27,7 @@ const UNFINISHED: &str = "restoring";
 const CONTENT: [&str; 6] =
     ["wal", reach::FILE, reach::UNFINISHED_FILE, "snapshots", identity::FILE, identity::UNFINISHED_FILE];
 
-/// Why a backup was not restored. The data directory is then empty again, unless it could not be cleared.
+/// The reason why a backup was not restored. The data directory is then empty again, unless it could not be cleared.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The backup cannot be read.

@@ -23,7 +23,7 @@ const LOG: &str = "wal";
 /// The file with the identity of the replica.
 const MEMBER: &str = "member";
 
-/// Why nothing was salvaged.
+/// The reason why nothing was salvaged.
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
     /// The directory has no store.

@@ -15,7 +15,7 @@ use crate::{
     Compacted, Cursor, Object, ReadError, Revision, Selection, Snapshot, SnapshotError, Store, TableId, chunk,
 };
 
-/// Why a backup cannot be started.
+/// The reason why a backup cannot be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BackupError {
     /// There is no linearizable read point of all groups.

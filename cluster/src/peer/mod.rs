@@ -93,7 +93,7 @@ pub(crate) struct Hello {
     pub(crate) life: u64,
 }
 
-/// Why a call has no answer.
+/// The reason why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PeerError {
     /// There is no connection, or it broke before the answer arrived: the request may have been carried out.
@@ -224,7 +224,7 @@ pub(crate) trait Service: Send + Sync {
     fn serve(&self, from: &Hello, method: u32, payload: Bytes, reply: Reply);
 }
 
-/// Why a request was refused, for the caller.
+/// The reason why a request was refused, for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Refusal(pub(crate) String);

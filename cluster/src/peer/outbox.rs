@@ -29,7 +29,7 @@ struct FrameQueue {
     bytes: usize,
     /// Whether the task will look at the queue without being woken.
     awake: bool,
-    /// Why the connection must end, if it must.
+    /// The reason why the connection must end, if it must.
     closed: Option<&'static str>,
 }
 

@@ -1,8 +1,8 @@
-//! Why a group cannot be started, formed, or written to a snapshot.
+//! The reason why a group cannot be started, formed, or written to a snapshot.
 
 use std::io;
 
-/// Why a group cannot be started.
+/// The reason why a group cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(transparent)]

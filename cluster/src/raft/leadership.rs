@@ -17,7 +17,7 @@ use super::types::Metrics;
 use super::wire;
 use crate::limits::{CAUGHT_UP_ENTRIES_MAX, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT};
 
-/// Why a group was not changed.
+/// The reason why a group was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unchanged {
     /// This replica does not lead the group. Contains the id of the leader, when known.

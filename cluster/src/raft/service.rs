@@ -17,7 +17,7 @@ use super::types::TypeConfig;
 use super::{types, wire};
 use crate::clock::GroupClock;
 
-/// Why a replica stops if it contradicts its leader about committed entries.
+/// The reason why a replica stops if it contradicts its leader about committed entries.
 const CONTRADICTED: &str = "a leader has other entries than this replica where these were committed: \
     a majority of the members runs on older copies of data, or on parts of it";
 

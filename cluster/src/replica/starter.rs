@@ -39,7 +39,7 @@ pub(crate) struct Starter {
     pub(crate) applying: Cell<Option<Task<Result<StateMachine, Failure>>>>,
 }
 
-/// Why a group could not be started.
+/// The reason why a group could not be started.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Returns the directory of a group's snapshots.

@@ -94,7 +94,7 @@ pub(crate) struct ShardMap {
     pub(crate) tables: BTreeMap<TableId, Placement>,
 }
 
-/// Why tables cannot be divided as asked.
+/// The reason why tables cannot be divided as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardMapError {
     /// A table was asked to have no shards, or too many.

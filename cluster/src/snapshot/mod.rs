@@ -61,7 +61,7 @@ pub(crate) struct Loaded {
     pub(crate) shards: BTreeMap<ShardId, Content>,
 }
 
-/// Why a snapshot cannot be written.
+/// The reason why a snapshot cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotWriteError {
     #[error("the snapshot cannot be written")]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why the log cannot be opened or read.
+/// The reason why the log cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum WalError {
     /// A file cannot be used.

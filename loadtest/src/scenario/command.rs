@@ -90,7 +90,7 @@ pub enum Command {
     },
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The scenario cannot be used.

@@ -15,7 +15,7 @@ pub use actor::{Actor, Churn, Definitions, Heartbeat, Lister, Made, Reflector, S
 pub use pace::{Arrivals, Pace};
 pub use phase::Phase;
 
-/// Why a scenario cannot be used.
+/// The reason why a scenario cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Neither a file nor a scenario of the harness has this name.

@@ -52,7 +52,7 @@ pub struct Follower {
     pub has_synced: Cell<bool>,
 }
 
-/// Why a watch ended.
+/// The reason why a watch ended.
 enum End {
     /// The server ended the watch, or the connection broke.
     Ended,

@@ -14,7 +14,7 @@ pub const SCHEMA: u32 = 1;
 /// The number of histogram buckets for each factor of ten.
 const BUCKETS_PER_DECADE: f64 = 20.0;
 
-/// Why a result cannot be read or written.
+/// The reason why a result cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.

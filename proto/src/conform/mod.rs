@@ -23,7 +23,7 @@ use crate::schema::{AnyKind, Field, List, Map as MapShape, Presence, Ref, Shape,
 use crate::time;
 use crate::value::{Map, Str, Value};
 
-/// Why a value does not conform to its type, in the words of the reference's decoder.
+/// The reason why a value does not conform to its type, in the words of the reference's decoder.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A JSON value of the wrong type, or a number that does not fit.

@@ -20,7 +20,8 @@ pub use envelope::{
     write_tail,
 };
 
-/// Why bytes are not a message of the type, or a value has no message; in the words of the reference where it has any.
+/// The reason why bytes are not a message of the type, or a value has no message; in the words of the reference where
+/// it has any.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bytes end inside a field.

@@ -15,7 +15,7 @@ pub use amount::Amount;
 /// The exponent of thousandths, the finest amounts that resource lists keep.
 const MILLI: i32 = -3;
 
-/// Why a text is not a quantity.
+/// The reason why a text is not a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text does not have the form of a quantity.

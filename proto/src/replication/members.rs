@@ -43,7 +43,7 @@ pub mod administration {
 /// The result of an [`Administer`].
 #[derive(Clone, PartialEq, Message)]
 pub struct AdministerAnswer {
-    /// Why it was refused; empty when it was done.
+    /// The reason why it was refused; empty when it was done.
     #[prost(string, tag = "1")]
     pub refusal: String,
     /// The id of the leader, when the receiver does not lead and knows it; zero otherwise.

@@ -9,7 +9,7 @@ use super::{plain_json, scalar};
 use crate::limits::JSON_DEPTH_MAX;
 use crate::value::Value;
 
-/// Why a text is not YAML that the server accepts.
+/// The reason why a text is not YAML that the server accepts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text violates a rule of YAML, or a value has another type than its tag says.

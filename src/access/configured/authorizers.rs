@@ -57,7 +57,7 @@ const AUTHORIZER: DocumentForm = DocumentForm::Object(
 );
 const FORM: DocumentForm = DocumentForm::Object(KIND, &[("authorizers", DocumentForm::List(&AUTHORIZER))]);
 
-/// Why the authorizers cannot be used.
+/// The reason why the authorizers cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorizersError {
     /// The file cannot be read.

@@ -28,7 +28,7 @@ const ANONYMOUS: DocumentForm = DocumentForm::Object(
 const FORM: DocumentForm =
     DocumentForm::Object(KIND, &[("jwt", DocumentForm::List(&jwt::FORM)), ("anonymous", ANONYMOUS)]);
 
-/// Why the configuration cannot be used.
+/// The reason why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticationError {
     /// The flags of an issuer cannot be used.
@@ -160,7 +160,7 @@ async fn answered(issuers: &[Arc<OpenId>]) {
     }
 }
 
-/// Why a text is not a valid configuration.
+/// The reason why a text is not a valid configuration.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Wrong {
     #[error("{0}")]

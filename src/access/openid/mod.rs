@@ -33,7 +33,7 @@ use crate::field::quote;
 use crate::limits;
 use crate::outbound::Outbound;
 
-/// Why a token of the provider is not valid. A TokenReview shows these texts.
+/// The reason why a token of the provider is not valid. A TokenReview shows these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum OpenIdError {

@@ -16,7 +16,7 @@ use crate::version;
 /// The port of a URL that names none.
 const PORT: u16 = 443;
 
-/// Why keys cannot be fetched.
+/// The reason why keys cannot be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// The provider does not answer.

@@ -17,7 +17,7 @@ const EMAIL: &str = "email";
 /// The value of `--oidc-username-prefix` that means no prefix.
 const NO_PREFIX: &str = "-";
 
-/// Why the flags cannot be used.
+/// The reason why the flags cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     /// Only one of the two flags is given.

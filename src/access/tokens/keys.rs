@@ -23,7 +23,7 @@ pub const KEY_FILE: &str = "sa.key";
 /// Bits of the RSA keys that this server creates.
 const RSA_BITS: usize = 2_048;
 
-/// Why a key cannot be used.
+/// The reason why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// Its file cannot be read or written.

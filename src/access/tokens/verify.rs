@@ -18,7 +18,7 @@ use crate::access::user::User;
 use crate::field::quote;
 use crate::limits::{TOKEN_CACHE_ENTRIES, TOKEN_CLOCK_LEEWAY};
 
-/// Why a token of a service account is not valid. A TokenReview shows these texts.
+/// The reason why a token of a service account is not valid. A TokenReview shows these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum TokenError {

@@ -10,7 +10,7 @@ mod token;
 pub use access::{AccessWebhook, AccessWebhookSettings};
 pub use token::{TokenAnswer, TokenWebhook};
 
-/// Why a webhook cannot be used.
+/// The reason why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// The kubeconfig cannot be used.

@@ -27,7 +27,7 @@ pub enum Subject {
     User,
 }
 
-/// Why an expression is refused.
+/// The reason why an expression is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It does not compile.

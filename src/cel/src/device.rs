@@ -23,7 +23,7 @@ const DOMAIN_MAX: i64 = 63;
 const IDENTIFIER_MAX: i64 = 32;
 const VALUE_MAX: i64 = 64;
 
-/// Why a selector is refused.
+/// The reason why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// It does not compile.

@@ -24,7 +24,7 @@ impl TakenNames {
     }
 }
 
-/// Why a definition did not get all names that it asks for: reason and message.
+/// The reason why a definition did not get all names that it asks for: reason and message.
 pub type Conflict = (&'static str, String);
 
 /// Returns whether a definition has exactly the names that it asks for.

@@ -1,8 +1,8 @@
-//! Why a snapshot cannot be read or written.
+//! The reason why a snapshot cannot be read or written.
 
 use std::io;
 
-/// Why a snapshot cannot be read or written.
+/// The reason why a snapshot cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be read or written.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Why a text is not a number: the parsing function, the text, the fault.
+/// The reason why a text is not a number: the parsing function, the text, the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("strconv.{function}: parsing {}: {fault}", quote(text))]
 pub struct NumberError {

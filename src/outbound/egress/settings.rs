@@ -14,7 +14,7 @@ use crate::pki::{PkiError, read_credential};
 const VERSIONS: [&str; 2] = ["apiserver.k8s.io/v1beta1", "apiserver.k8s.io/v1alpha1"];
 const KIND: &str = "EgressSelectorConfiguration";
 
-/// Why the configuration cannot be used.
+/// The reason why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The file, or one that it names, cannot be read.

@@ -22,8 +22,8 @@ pub(crate) struct Identity {
     pub(crate) cluster: String,
 }
 
-/// Why a replica stops if it has lost entries that it acknowledged. It has lost votes as well, and could break promises
-/// that depend on them.
+/// The reason why a replica stops if it has lost entries that it acknowledged. It has lost votes as well, and could
+/// break promises that depend on them.
 pub(crate) const FORFEITED: &str = "this replica has lost entries that it had acknowledged: its data is an older copy, or a \
     part of it is gone; start it with an empty data directory, and join it again";
 

@@ -65,7 +65,7 @@ struct Change {
     next: Epoch,
 }
 
-/// Why a step was not taken.
+/// The reason why a step was not taken.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]

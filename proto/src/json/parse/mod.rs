@@ -6,7 +6,7 @@ use crate::complaints::Complaints;
 use crate::limits::{JSON_DEPTH_MAX, JSON_NESTING_MAX, JSON_READ_DEPTH_MAX};
 use crate::value::{Hole, Map, Str, Value};
 
-/// Why a text is not JSON, in the words of Go's `encoding/json`.
+/// The reason why a text is not JSON, in the words of Go's `encoding/json`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The text ends inside a value.

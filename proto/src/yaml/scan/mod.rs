@@ -12,7 +12,7 @@ use cursor::Cursor;
 
 use crate::limits::{YAML_KEY_CHARACTERS_MAX, YAML_NESTING_MAX};
 
-/// Why a text is not YAML, in the words of go-yaml.
+/// The reason why a text is not YAML, in the words of go-yaml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct YamlFault {
     /// The line that the error names; 0 for none.

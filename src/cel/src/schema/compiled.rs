@@ -29,7 +29,7 @@ pub struct Compiled {
     pub rule: Rule,
     /// The program. `None` for an empty rule, or if there is an error.
     pub program: Option<Program>,
-    /// Why it does not compile.
+    /// The reason why it does not compile.
     pub error: Option<String>,
     /// Whether it uses `oldSelf`.
     pub uses_old_self: bool,
@@ -37,7 +37,7 @@ pub struct Compiled {
     pub cost: u64,
     /// The program that computes the message.
     pub message: Option<Program>,
-    /// Why the message does not compile.
+    /// The reason why the message does not compile.
     pub message_error: Option<String>,
     /// The largest estimated cost of the message.
     pub message_cost: u64,

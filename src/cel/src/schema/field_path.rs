@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::structural::Schema;
 
-/// Why a path is invalid.
+/// The reason why a path is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The schema has no such field.

@@ -11,7 +11,7 @@ use super::tree::{Child, NodeId, Tree};
 use crate::limits::ParserBounds;
 use crate::source::{Issues, TextPosition};
 
-/// Why parsing stopped before the end.
+/// The reason why parsing stopped before the end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Halt {
     /// An issue about the whole text.

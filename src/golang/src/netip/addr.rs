@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::parse::{parse_v4, parse_v6};
 use crate::strconv::quote;
 
-/// Why a text is not an address: the text, the fault, and the rest of the text, which begins at the fault.
+/// The reason why a text is not an address: the text, the fault, and the rest of the text, which begins at the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("ParseAddr({}): {fault}{}", quote(text), at(rest))]
 pub struct AddrError {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::addr::{Addr, AddrError};
 use crate::strconv::quote;
 
-/// Why a text is not a prefix.
+/// The reason why a text is not a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("netip.ParsePrefix({}): {fault}", quote(text))]
 pub struct PrefixError {

@@ -1,6 +1,6 @@
 //! Errors of patterns.
 
-/// Why a pattern is invalid: the fault, and the part of the pattern that has it.
+/// The reason why a pattern is invalid: the fault, and the part of the pattern that has it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {fault}: `{part}`")]
 pub struct Error {

@@ -10,7 +10,7 @@ use crate::limits::QUERY_PARAMETERS_MAX;
 use crate::strconv::quote;
 use escape::UrlPart;
 
-/// Why a text is not a URL, with the text.
+/// The reason why a text is not a URL, with the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("parse {}: {fault}", quote(text))]
 pub struct Error {

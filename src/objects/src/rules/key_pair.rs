@@ -13,7 +13,7 @@ use x509_parser::x509::SubjectPublicKeyInfo;
 
 use self::private_key::{EC, ED25519, PrivateKey, RSA};
 
-/// Why a certificate and a key are no pair.
+/// The reason why a certificate and a key are no pair.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The certificate input contains no PEM.

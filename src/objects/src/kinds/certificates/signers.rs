@@ -72,7 +72,7 @@ impl Requested {
     /// the signer.
     ///
     /// # Errors
-    /// Why the signer refuses.
+    /// The reason why the signer refuses.
     pub fn check(&self, signer: &str, usages: &[Value]) -> Option<Result<(), String>> {
         Some(match signer {
             CLIENT => check_client_usages(usages),

@@ -20,7 +20,7 @@ pub struct Limited {
     scopes: Vec<Value>,
 }
 
-/// Why a write is refused that no quota covers.
+/// The reason why a write is refused that no quota covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Uncovered {
     /// The amounts that no quota has.
