@@ -5,7 +5,7 @@
 /// Bytes of length and checksum, before the kind of a chunk.
 pub(crate) const HEAD_BYTES: usize = 8;
 
-/// Starts a new chunk in a buffer, whose former content is dropped.
+/// Empties a buffer and starts a chunk in it.
 pub(crate) fn begin(kind: u8, chunk: &mut Vec<u8>) {
     chunk.clear();
     chunk.extend_from_slice(&[0; HEAD_BYTES]);

@@ -61,7 +61,7 @@ pub async fn seed(registry: &Registry, input: &BootstrapInput) -> Result<(), See
     Ok(())
 }
 
-/// Creates the missing ones of these objects and reconciles the others. Returns those that could not be written.
+/// Creates those of these objects that are missing, and reconciles the others. Returns those that could not be written.
 pub async fn renew(registry: &Registry, objects: Vec<BootstrapObject>) -> Vec<BootstrapObject> {
     let renewed = futures_util::stream::iter(objects).map(|desired| async move {
         let renewed = ensure(registry, &desired).await;
@@ -75,7 +75,7 @@ pub async fn renew(registry: &Registry, objects: Vec<BootstrapObject>) -> Vec<Bo
 }
 
 /// Returns whether all bootstrap objects have been created once, as far as this replica knows; clients may have deleted
-/// some since. Before that no server accepts writes of clients.
+/// others than the last of them since. Until it is true, no server accepts writes of clients.
 pub fn was_seeded(registry: &Registry) -> bool {
     cluster::priority_classes().into_iter().all(|desired| exists(registry, &desired))
 }
@@ -118,7 +118,7 @@ pub async fn ensure(registry: &Registry, desired: &BootstrapObject) -> ApiResult
     apply(registry, desired, target).await
 }
 
-/// Applies the fields of the second manager.
+/// Applies the fields that a second manager owns.
 async fn apply(registry: &Registry, desired: &BootstrapObject, target: Target<'_>) -> ApiResult<()> {
     let Some(applied) = &desired.applied else { return Ok(()) };
     let mut configuration = applied.fields.clone();

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use crate::prometheus::Meter;
 use crate::prometheus::families;
 
-/// Counts requests of the embedded controllers as those of a client: by method and code, a few dozen combinations.
+/// Counts the requests of the embedded controllers in the metric that Kubernetes has for those of clients. There are a
+/// few dozen combinations of method and code.
 pub struct Clients(Mutex<HashMap<(&'static str, u16), Counter>>);
 
 impl Default for Clients {
@@ -18,7 +19,7 @@ impl Default for Clients {
 }
 
 impl Clients {
-    /// Counts a request to the server that serves at an address.
+    /// Counts a request to the server at `host`, which is the address of this server.
     pub fn count(&self, meter: &Meter, host: &str, method: &'static str, code: u16) {
         let mut counters = self.0.lock();
         let counter = counters.entry((method, code)).or_insert_with(|| {

@@ -34,7 +34,9 @@ struct Thread {
     kind: &'static str,
     /// Its present work, as bits of [`Work`].
     work: AtomicU64,
+    /// Number of the last question to the thread.
     asked: AtomicU64,
+    /// Number of the last question that the thread has answered.
     answered: AtomicU64,
     task: AtomicWaker,
 }
@@ -70,8 +72,7 @@ impl std::fmt::Debug for Watchdog {
 }
 
 impl Watchdog {
-    /// Returns a future that makes the current thread watched for as long as it is polled. `kind` names the work of the
-    /// thread.
+    /// Returns a future. While it is polled, the watchdog watches the thread. `kind` names the work of the thread.
     pub fn attend(&self, kind: &'static str) -> LocalBoxFuture<'static, ()> {
         self.attendant(kind)()
     }

@@ -1,4 +1,4 @@
-//! The wall clock, which people set.
+//! The wall clock, which administrators and NTP can set.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -2,7 +2,7 @@
 //!
 //! Openraft would apply it too, but reads, decodes and applies one piece after the other. Here some threads read and
 //! decode the next entries while the store's thread applies the ones before. For the default group, which has most
-//! tables, this begins while the log is still being read: it takes the entries that are already known to be committed.
+//! tables, the replay begins while the log is still being read, with the entries that are known to be committed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -89,8 +89,8 @@ struct ReplayQueue {
     bytes: usize,
     /// The index of the next entry.
     next: u64,
-    /// Whether an entry did not follow: the log does not lead to the present state, or has a gap. Openraft handles the
-    /// entries after it.
+    /// Whether the queue takes no more entries, because one contradicts the present state or follows a gap. Openraft
+    /// applies it and those after it.
     ended: bool,
 }
 

@@ -75,7 +75,7 @@ impl Expression {
         Ok(Self { text: text.to_owned(), root: checked.ast.root, program })
     }
 
-    /// Returns the value of the expression, whose variable is this tree.
+    /// Evaluates the expression with this tree as its variable.
     ///
     /// # Errors
     /// The evaluation fails, or costs more than it may.
@@ -97,7 +97,7 @@ impl Expression {
     }
 }
 
-/// Replaces the names of fields that expressions escape by those that claims and extra values have.
+/// Replaces escaped names of fields by plain ones: `a__dot__b` becomes `a.b`.
 fn unescape_fields(expr: &mut Expr) {
     match &mut expr.kind {
         ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
@@ -121,7 +121,7 @@ fn unescape_fields(expr: &mut Expr) {
     }
 }
 
-/// Returns whether something holds for a part of an expression.
+/// Returns whether something holds for an expression or any part of it.
 fn any(expr: &Expr, holds: &dyn Fn(&Expr) -> bool) -> bool {
     let below = |expr: &Expr| any(expr, holds);
     holds(expr)

@@ -1,4 +1,4 @@
-//! Asks webhooks to convert objects before code that cannot wait for an answer needs the result.
+//! Has webhooks convert objects in advance, for code that cannot wait for an answer.
 
 mod metadata;
 mod review;
@@ -59,7 +59,7 @@ impl Tables {
                 .map_or_else(|| Err(String::new()), |webhook| webhook.hook.peer(self.resolver()));
             let caller = WebhookCaller { outbound: self.outbound.clone(), metrics: Arc::clone(&self.metrics), peer };
             let (definition, to) = (Arc::clone(definition), to.to_owned());
-            // Other requests may wait for this task, so it continues when the request that started it is cancelled.
+            // Other requests may wait for this task, so it continues even if the request that started it is cancelled.
             tasks::detached("conversion", async move {
                 let keys: Vec<Key> = own.iter().map(|wanted| wanted.key).collect();
                 let converted = ask_in_parts(&caller, &definition, &to, own).await;

@@ -76,7 +76,7 @@ async fn open_severable(cluster: &Cluster, cut: &watch::Sender<bool>) -> Vec<Sto
     join_all(opened).await
 }
 
-/// Returns, as one member sees them, the number of groups that each member leads and whether the member is drained.
+/// Returns for each member how many groups it leads and whether it is drained, as `store` sees it.
 fn leads(store: &Store) -> Vec<(usize, bool)> {
     store.cluster().members.iter().map(|member| (member.leads.len(), member.drained)).collect()
 }

@@ -57,8 +57,8 @@ pub trait Rows: Sync {
     }
 }
 
-/// The parts that rows of most kinds depend on: nothing after `managedFields`, the last member of metadata. Annotations
-/// are included, since one distinguishes bookmarks from other objects.
+/// The parts that rows of most kinds depend on: everything but `managedFields`, which is the last member of metadata.
+/// Annotations are included, since one distinguishes bookmarks from other objects.
 pub const ALL_BUT_OWNERS: Part = Part::but(&[("metadata", Part::but(&[("managedFields", Part::Rest)]))]);
 
 /// The rows of a built-in kind.

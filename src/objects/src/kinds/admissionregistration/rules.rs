@@ -23,7 +23,7 @@ pub fn check_optional(path: &Path<'_>, value: &Value, allowed: &[&str], errors: 
     }
 }
 
-/// Checks a text that must be set to one of those allowed. The empty text is not among them.
+/// Checks a text that must be one of `allowed`. An empty text is an unsupported value, not a missing one.
 pub fn check_set(path: &Path<'_>, value: &Value, allowed: &[&str], errors: &mut Errors) {
     if value.is_null() {
         errors.required(path, "");
@@ -103,6 +103,7 @@ fn validate_resources(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
             continue;
         }
         let Some((resource, sub)) = text.split_once('/') else {
+            // As in Kubernetes, the last of these items decides.
             plain = text != "*";
             continue;
         };
