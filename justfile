@@ -49,9 +49,9 @@ faults:
 simulate seeds="1..101":
     .ci/simulate {{seeds}}
 
-# Checks rules for the tree: style of source files, order of modules, links and lists in documents.
+# Checks rules for the tree, without building a crate: style of sources, order of modules, links and lists in documents.
 tree:
-    cargo test --workspace --test tidy --test layers --test documents
+    .ci/tree
 
 # Checks licences, bans and sources of dependencies.
 deny:
