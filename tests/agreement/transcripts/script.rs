@@ -18,7 +18,7 @@ use crate::json::Json;
 use crate::normal::escaped;
 
 /// How long a command may take.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Functions that commands may use besides programs of the system.
 const PRELUDE: &str = r#"set -o pipefail
