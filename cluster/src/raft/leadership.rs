@@ -105,7 +105,7 @@ impl Leadership {
 
     /// Waits until one of the given replicas has all of the present log, and returns it. `None` when none has in time,
     /// or this replica does not lead any more.
-    async fn keep_up(&self, members: &[u64]) -> Option<u64> {
+    pub(crate) async fn keep_up(&self, members: &[u64]) -> Option<u64> {
         let last = self.raft.metrics().borrow_watched().last_log_index;
         let first = |metrics: &Metrics| members.iter().copied().find(|member| matched(metrics, *member) >= last);
         let mut metrics = self.raft.metrics();

@@ -377,7 +377,9 @@ async fn a_transfer_fails_if_another_member_than_the_named_one_leads() {
     let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
     let (from, other, to) = (node(&a), node(&b), c.node());
     until("b knows who leads", || other.roster().leader() == Some(from.id())).await;
-    c.shutdown().await; // it has everything, but cannot take over
+    let kept_up = async { while from.leadership().keep_up(&[to]).await.is_none() {} };
+    tokio::time::timeout(PATIENCE, kept_up).await.expect("c has everything");
+    c.shutdown().await; // it cannot take over
     let standing = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         other.leadership().succeed().await;

@@ -242,8 +242,8 @@ async fn longest_silence(store: Store, mut stopped: watch::Receiver<bool>) -> Du
     }
 }
 
-/// How long a disk stands still.
-const STANDSTILL: Duration = Duration::from_millis(1_250);
+/// How long a disk stands still: far longer than a busy machine is silent.
+const STANDSTILL: Duration = Duration::from_secs(5);
 
 /// Makes disks stand still on the first read of a snapshot of the group `g1` from now on, and on the first write of
 /// one. Returns which of these have happened.
