@@ -17,6 +17,9 @@ use crate::{
     TableOptions, Write, WriteError,
 };
 
+/// How long tests wait for an event that must happen, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 fn options() -> Options {
     let on_fatal: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
     Options { wal_segment_bytes: 256 << 10, on_fatal, ..Options::new("/store") }
@@ -202,13 +205,12 @@ async fn a_snapshot_without_room_is_tried_again() {
     let snapshots = |disk: &SimulatedDisk| disk.files().iter().filter(|(path, _)| path.ends_with_snap()).count();
     assert_eq!(snapshots(&disk), 0);
     disk.set_room(None);
-    for _ in 0..200 {
-        if snapshots(&disk) == 1 {
-            break;
+    let written = async {
+        while snapshots(&disk) != 1 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(snapshots(&disk), 1);
+    };
+    tokio::time::timeout(PATIENCE, written).await.expect("a snapshot");
     store.write(write("ns/b", Expectation::Absent, 10_000)).await.unwrap();
     store.shutdown().await;
     let store = open(&disk, options()).await;
@@ -255,7 +257,7 @@ async fn after_a_failed_sync_nothing_is_acknowledged() {
     assert!(!unknown.is_definite() && fatal.load(Ordering::SeqCst));
     assert!(store.write(write("ns/c", Expectation::Absent, 100)).await.is_err());
     assert!(store.table(&TableId::new("pods")).get("ns/b").is_none());
-    tokio::time::timeout(Duration::from_secs(10), store.shutdown()).await.unwrap();
+    tokio::time::timeout(PATIENCE, store.shutdown()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -268,7 +270,7 @@ async fn a_log_without_an_identity_file_is_refused() {
     disk.remove(member).unwrap();
     let files = disk.files();
     let opening = Store::open_on(Machine::with_disk(Arc::new(disk.clone())), None, options());
-    let opened = tokio::time::timeout(Duration::from_secs(5), opening).await.expect("an answer");
+    let opened = tokio::time::timeout(PATIENCE, opening).await.expect("an answer");
     let refused = opened.err().expect("a refusal").to_string();
     assert!(refused.contains("/store/member"), "{refused}");
     assert_eq!(disk.files(), files);

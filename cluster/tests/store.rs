@@ -255,8 +255,9 @@ async fn a_group_with_few_writes_does_not_keep_the_log_from_being_freed() {
     store.shutdown().await;
 }
 
+/// Waits until a condition holds. Panics after two minutes.
 async fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         if holds() {
             return;
         }

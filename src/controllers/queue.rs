@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(backoff(40), limits::CONTROLLER_BACKOFF);
     }
 
-    #[actix_web::test]
+    #[tokio::test(start_paused = true)]
     async fn a_postponed_key_is_not_attempted_earlier() {
         let queue = Queue::new(measured());
         let (begun, later) = (Instant::now(), Duration::from_secs(1));

@@ -270,7 +270,7 @@ fn plugin_at(socket: &Path, name: &str, timeout: &str) -> Value {
 fn a_kms_plugin_encrypts_a_key_that_encrypts_the_rest() {
     let dir = crate::scratch::Scratch::new();
     let keys =
-        |socket: &str, name: &str| StorageKeys(Keys::of(&plugin_at(&dir.join(socket), name, "30s"), true).unwrap());
+        |socket: &str, name: &str| StorageKeys(Keys::of(&plugin_at(&dir.join(socket), name, "120s"), true).unwrap());
     plugin(&dir.join("first"), "one");
     plugin(&dir.join("second"), "second");
     let first = keys("first", "cloud");

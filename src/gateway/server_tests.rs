@@ -2,7 +2,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 use flotilla_proto::value;
@@ -158,17 +158,24 @@ fn requests_above_the_bound_are_refused_with_429() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     ask_about_config_maps(&server, silent.local_addr().unwrap());
     let body = |name: &str| format!("{{\"metadata\":{{\"name\":\"{name}\"}}}}");
-    let first = r#"{"metadata":{"name":"a","labels":{"slow":"1"}}}"#;
-    let mut slow = server.connect();
-    slow.write_all((head("POST", CONFIG_MAPS, first.len()) + first).as_bytes()).unwrap();
-    slow.flush().unwrap();
-    let refused = loop {
-        let answered = server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &body("b"));
-        // The server may not have seen the first request yet.
-        if !answered.starts_with("HTTP/1.1 201") {
-            break answered;
+    let refused_beside = |name: String| {
+        let first = format!("{{\"metadata\":{{\"name\":\"{name}\",\"labels\":{{\"slow\":\"1\"}}}}}}");
+        let mut slow = server.connect();
+        slow.write_all((head("POST", CONFIG_MAPS, first.len()) + &first).as_bytes()).unwrap();
+        slow.flush().unwrap();
+        let began = Instant::now();
+        while began.elapsed() < limits::OUTBOUND_HANDSHAKE_TIMEOUT {
+            let answered = server.call("POST", &format!("{CONFIG_MAPS}?dryRun=All"), &body("b"));
+            // The server may not have seen the first request yet.
+            if !answered.starts_with("HTTP/1.1 201") {
+                return Some((slow, answered));
+            }
         }
+        // The server waits no longer for the webhook, for instance because this thread did not run for a while.
+        assert!(answer(slow).starts_with("HTTP/1.1 201"));
+        None
     };
+    let (slow, refused) = (0..20).find_map(|at| refused_beside(format!("a{at}"))).expect("a request is refused");
     assert!(refused.starts_with("HTTP/1.1 429"), "{refused}");
     assert!(refused.contains("retry-after: 1\r\n"), "{refused}");
     assert!(refused.contains("content-type: text/plain; charset=utf-8\r\n"), "{refused}");

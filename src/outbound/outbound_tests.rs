@@ -14,7 +14,7 @@ use super::*;
 use crate::pki::provider;
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(30)
+    Instant::now() + Duration::from_secs(120)
 }
 
 fn get() -> Request<Body> {

@@ -17,6 +17,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::super::frames::GO_AWAY;
 use super::*;
 
+/// The longest time that a client takes for its part on any machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Connects a client that runs `read` on its side of the connection. Returns the server's side, and the state of the
 /// connections.
 async fn connected<T: Send + 'static>(
@@ -49,7 +52,9 @@ async fn connected<T: Send + 'static>(
     let (socket, _) = listener.accept().unwrap();
     let connections = Connections::of(&listener).unwrap();
     socket.set_nonblocking(true).unwrap();
-    let acceptor = ServiceFactory::<TcpStream>::new_service(&Acceptor::new(server), ()).await.unwrap();
+    let mut acceptor = Acceptor::new(server);
+    acceptor.set_handshake_timeout(PATIENCE);
+    let acceptor = ServiceFactory::<TcpStream>::new_service(&acceptor, ()).await.unwrap();
     let tls = acceptor.call(TcpStream::from_std(socket).unwrap()).await.unwrap();
     (BatchingStream::new(tls, &connections), thread, connections)
 }
@@ -184,7 +189,7 @@ async fn a_client_is_told_to_go_while_nothing_happens_and_its_connection_is_clos
     // The stream gives the server a GOAWAY frame as if the client had sent it, in parts of any size.
     let mut read = [0; 9 + GO_AWAY.len()];
     for part in read.chunks_mut(4) {
-        timeout(Duration::from_secs(10), connection.read_exact(part)).await.unwrap().unwrap();
+        timeout(PATIENCE, connection.read_exact(part)).await.unwrap().unwrap();
     }
     assert_eq!(read, [&SETTINGS[..], &GO_AWAY].concat()[..]);
     connection.shutdown().await.unwrap();

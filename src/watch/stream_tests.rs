@@ -139,10 +139,15 @@ async fn a_watch_of_what_is_defined_otherwise_ends_after_a_while() {
     let mut watch = Watch::start_of("g.example", "things").await;
     assert!(watch.poll().is_pending());
     let grace = watch.served.custom.as_ref().unwrap().definition().grace.clone();
+    tokio::time::pause(); // the grace period must not pass before the watch is polled
     grace.begin();
     assert!(watch.poll().is_pending());
+    tokio::time::resume();
+    watch.woken.take();
     grace.over().await;
-    actix_web::rt::time::sleep(Duration::from_millis(10)).await;
+    while watch.woken.0.load(Ordering::Relaxed) == 0 {
+        actix_web::rt::time::sleep(Duration::from_millis(1)).await;
+    }
     watch.assert_ends();
     watch.registry.tables.store.clone().shutdown().await;
 }

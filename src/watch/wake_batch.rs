@@ -157,6 +157,7 @@ impl BatchedWaker {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::future::Future;
     use std::pin::pin;
     use std::rc::Rc;
@@ -171,11 +172,12 @@ mod tests {
         let order = Rc::new(RefCell::new(Vec::new()));
         let changes: Vec<Arc<Notify>> = (0..watches).map(|_| Arc::new(Notify::new())).collect();
         let opened: Vec<_> = (0..connections).map(|_| (ConnectionId::next(), Rc::new(Notify::new()))).collect();
-        let mut tasks = Vec::new();
+        let (mut tasks, waiting) = (Vec::new(), Rc::new(Cell::new(0)));
         for (number, change) in changes.iter().cloned().enumerate() {
             let (id, connection) = opened[number % connections].clone();
-            let order = Rc::clone(&order);
+            let (order, waiting) = (Rc::clone(&order), Rc::clone(&waiting));
             tasks.push(actix_web::rt::spawn(async move {
+                waiting.set(waiting.get() + 1);
                 let waker = BatchedWaker::of(id);
                 let mut changed = pin!(change.notified());
                 poll_fn(|cx| waker.poll(cx, |cx| changed.as_mut().poll(cx))).await;
@@ -184,13 +186,16 @@ mod tests {
             }));
         }
         for (number, (_, connection)) in opened.into_iter().enumerate() {
-            let order = Rc::clone(&order);
+            let (order, waiting) = (Rc::clone(&order), Rc::clone(&waiting));
             tasks.push(actix_web::rt::spawn(async move {
+                waiting.set(waiting.get() + 1);
                 connection.notified().await;
                 order.borrow_mut().push(-1 - number as i32);
             }));
         }
-        actix_web::rt::time::sleep(std::time::Duration::from_millis(10)).await;
+        while waiting.get() < tasks.len() {
+            actix_web::rt::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
         std::thread::spawn(move || changes.iter().for_each(|change| change.notify_one())).join().unwrap();
         for task in tasks {
             task.await.unwrap();

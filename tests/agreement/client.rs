@@ -3,14 +3,17 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use rand::seq::IndexedRandom as _;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
+use crate::support::PATIENCE;
+
 /// How long the client waits for bytes of the server.
-const SILENCE: Duration = Duration::from_secs(30);
+const SILENCE: Duration = PATIENCE;
 const READ_BYTES: usize = 65_536;
 
 /// The servers that the requests are sent to.
@@ -30,6 +33,8 @@ pub struct Request<'a> {
     pub is_anonymous: bool,
     /// For how long a stream is read. With `None`, a complete answer is read.
     pub stream: Option<Duration>,
+    /// Where the client reports that the head of a stream's answer came.
+    pub begun: Option<Sender<()>>,
 }
 
 /// An answer. Its status is 0 if none came.
@@ -60,7 +65,7 @@ impl Servers {
     pub fn simple(&self, method: &str, path: &str, body: Option<&str>) -> Answer {
         let headers = ["Content-Type", "Accept"].map(|name| (name.to_owned(), "application/json".to_owned()));
         let body = body.map(str::as_bytes);
-        self.call(&Request { method, path, headers: &headers, body, is_anonymous: false, stream: None })
+        self.call(&Request { method, path, headers: &headers, body, is_anonymous: false, stream: None, begun: None })
     }
 
     fn exchange(&self, request: &Request<'_>) -> io::Result<Answer> {
@@ -141,6 +146,9 @@ impl Stream {
         let length = answer.header("content-length").and_then(|length| length.parse::<usize>().ok());
         if request.method == "HEAD" || matches!(answer.status, 100..=199 | 204 | 304) {
             return Ok(answer);
+        }
+        if let Some(begun) = &request.begun {
+            let _ = begun.send(());
         }
         if let Some(wait) = request.stream {
             self.tls.sock.set_read_timeout(Some(wait))?;

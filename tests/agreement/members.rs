@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::scope;
+use std::time::Instant;
 
 use regex::Regex;
 
 use super::client::Servers;
-use crate::support::{DataDir, Server, ports};
+use crate::support::{DataDir, PATIENCE, Server, ports};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 /// The built-in resources that are divided.
@@ -49,9 +50,16 @@ impl Members {
         });
         let members = Members { running: running.into(), _directories: directories.into() };
         // Without the division, the comparison would pass without testing several shards.
-        let undivided: Vec<_> = shards.difference(&members.shards()).cloned().collect();
-        assert!(undivided.is_empty(), "these resources do not have the configured shards: {undivided:?}");
-        members
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let undivided: Vec<_> = shards.difference(&members.shards()).cloned().collect();
+            if undivided.is_empty() {
+                return members;
+            }
+            // On a busy machine, the group that knows the shards may have no leader for a moment.
+            let is_late = Instant::now() > deadline;
+            assert!(!is_late, "these resources do not have the configured shards: {undivided:?}");
+        }
     }
 
     /// Returns the division of each resource, according to the cluster.

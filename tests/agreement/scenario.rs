@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -37,10 +39,12 @@ struct Run<'a> {
     normal: Normal,
     /// Paths that are removed from every answer before the comparison.
     ignored: &'a Json,
+    /// By how much all waits of the scenario are multiplied.
+    slowness: u32,
 }
 
-/// Runs all steps of a scenario.
-pub fn run(servers: &Servers, scenario: &Json, namespace: &str) -> Vec<Seen> {
+/// Runs all steps of a scenario. Multiplies its pauses, and the times for which watches last, by `slowness`.
+pub fn run(servers: &Servers, scenario: &Json, namespace: &str, slowness: u32) -> Vec<Seen> {
     let has_namespace = scenario.get("namespace").is_none_or(Json::is_something);
     if has_namespace {
         begin(servers, namespace);
@@ -50,6 +54,7 @@ pub fn run(servers: &Servers, scenario: &Json, namespace: &str) -> Vec<Seen> {
         values: HashMap::from([("NS".to_owned(), namespace.to_owned())]),
         normal: Normal::new(namespace),
         ignored: scenario.get("ignore").unwrap_or(&Json::Null),
+        slowness,
     };
     let mut seen = Vec::new();
     for (number, step) in scenario.get("steps").and_then(Json::as_list).unwrap_or_default().iter().enumerate() {
@@ -113,7 +118,7 @@ impl Run<'_> {
         }
         if request.is_some_and(|(key, _)| key == "SLEEP") || step.get("sleep").is_some() {
             let seconds = step.get("sleep").and_then(Json::as_float).unwrap_or(1.0);
-            std::thread::sleep(Duration::from_secs_f64(seconds));
+            std::thread::sleep(Duration::from_secs_f64(seconds) * self.slowness);
             return Ok(None);
         }
         let (key, options) = request.ok_or("a step has a request")?;
@@ -156,15 +161,25 @@ impl Run<'_> {
         let is_anonymous = options.get("anonymous").is_some_and(Json::is_something);
         let body = body.as_deref();
         if method == "WATCH" {
-            if let Some(requests) = options.get("meanwhile") {
-                self.meanwhile(self.expand(requests)?);
-            }
+            let (begun, begins) = channel();
+            let meanwhile = match options.get("meanwhile") {
+                Some(requests) => Some(self.meanwhile(self.expand(requests)?, begins)),
+                None => None,
+            };
+            let (path, begun) = (self.prolonged(path), Some(begun));
             let seconds = options.get("seconds").and_then(Json::as_float).unwrap_or(2.0);
-            let stream = Some(Duration::from_secs_f64(seconds));
-            let request = Request { method: "GET", path, headers: &headers, body: None, is_anonymous, stream };
-            return Ok(self.servers.call(&request));
+            let stream = Some(Duration::from_secs_f64(seconds) * self.slowness);
+            let request =
+                Request { method: "GET", path: &path, headers: &headers, body: None, is_anonymous, stream, begun };
+            let answer = self.servers.call(&request);
+            // Lets the other requests begin if no answer came.
+            drop(request);
+            if let Some(meanwhile) = meanwhile {
+                meanwhile.join().map_err(|_| "the requests during a watch cannot be sent")?;
+            }
+            return Ok(answer);
         }
-        let request = Request { method, path, headers: &headers, body, is_anonymous, stream: None };
+        let request = Request { method, path, headers: &headers, body, is_anonymous, stream: None, begun: None };
         let tries = options.get("until_tries").and_then(Json::as_float).unwrap_or(1.0) as usize;
         let mut answer = Answer::default();
         for _ in 0..tries {
@@ -172,7 +187,7 @@ impl Run<'_> {
             if self.is_awaited(&answer, options)? {
                 break;
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(PAUSE * self.slowness);
         }
         Ok(answer)
     }
@@ -205,10 +220,22 @@ impl Run<'_> {
         Ok(latin(&text))
     }
 
-    /// Starts to send requests, one after the other, while a watch is open.
-    fn meanwhile(&self, requests: Json) {
+    /// Returns the path of a watch whose server ends it later, as all waits are multiplied.
+    fn prolonged(&self, path: &str) -> String {
+        static END: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"timeoutSeconds=(\d{1,4})\b").expect("a pattern"));
+        let longer = |found: &Captures<'_>| {
+            let seconds = found[1].parse().map_or(0, |seconds: u32| seconds * self.slowness);
+            format!("timeoutSeconds={seconds}")
+        };
+        END.replace_all(path, longer).into_owned()
+    }
+
+    /// Starts a thread that sends requests, one after the other, once a watch is open: as soon as `begins` says so, or
+    /// has no sender any more.
+    fn meanwhile(&self, requests: Json, begins: Receiver<()>) -> JoinHandle<()> {
         let servers = self.servers.clone();
         std::thread::spawn(move || {
+            let _ = begins.recv();
             for request in requests.as_list().unwrap_or_default() {
                 std::thread::sleep(MEANWHILE);
                 let Some([(line, options)]) = request.as_map() else { return };
@@ -217,9 +244,10 @@ impl Run<'_> {
                     .map(|(name, value)| (name.to_owned(), value.to_owned()));
                 let body = options.get("body").filter(|body| !matches!(body, Json::Null)).map(Json::dump);
                 let body = body.as_deref().map(str::as_bytes);
-                servers.call(&Request { method, path, headers: &headers, body, is_anonymous: false, stream: None });
+                let (is_anonymous, stream, begun) = (false, None, None);
+                servers.call(&Request { method, path, headers: &headers, body, is_anonymous, stream, begun });
             }
-        });
+        })
     }
 
     /// Saves values of an answer for later steps.

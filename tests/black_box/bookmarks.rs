@@ -11,8 +11,10 @@ use crate::support::{Answer, CONFIG_MAPS, DataDir, PATIENCE, Server, Watch, conf
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// A resource in the same group as secrets.
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
-/// How long a watch lasts: long enough for a write before its final bookmark, even on a busy machine.
+/// How long a watch lasts whose history window passes soon.
 const SECONDS: u64 = 5;
+/// How long a watch lasts that must see a write before its final bookmark, even on a busy machine.
+const LONG_SECONDS: u64 = 30;
 /// The history window in tests that wait until it has passed.
 const HISTORY: Duration = Duration::from_secs(8);
 /// The smallest number of other writes.
@@ -21,7 +23,7 @@ const WRITES: usize = 20;
 fn watch(server: &Server, more: &str) -> Watch {
     // Controllers also write to this namespace.
     let own = "fieldSelector=metadata.name!%3Dkube-root-ca.crt";
-    let path = format!("{CONFIG_MAPS}?watch=1&{own}&timeoutSeconds={SECONDS}{more}");
+    let path = format!("{CONFIG_MAPS}?watch=1&{own}&timeoutSeconds={LONG_SECONDS}{more}");
     let watch = server.connect().watch(&path).expect("an answer");
     watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
 }

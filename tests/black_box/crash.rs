@@ -9,13 +9,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rand::Rng as _;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
+use crate::support::{
+    Answer, CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, config_map, config_map_path, revision,
+};
 
 const WRITERS: usize = 3;
 const ROUNDS: usize = 20;
@@ -52,9 +54,11 @@ impl Writer {
         Writer { number, known: BTreeMap::new(), unknown: None, writes: 0, acknowledged: 0, counted: (0, 0) }
     }
 
-    /// Writes until the connection breaks.
-    fn write(&mut self, mut client: Connection) {
-        while self.write_one(&mut client).and_then(|()| self.count(&mut client)).is_ok() {}
+    /// Writes until the connection breaks. Counts in `answered`.
+    fn write(&mut self, mut client: Connection, answered: &AtomicU64) {
+        while self.write_one(&mut client).and_then(|()| self.count(&mut client)).is_ok() {
+            answered.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     fn write_one(&mut self, client: &mut Connection) -> io::Result<()> {
@@ -149,16 +153,21 @@ fn acknowledged_writes_survive_kills() {
     let mut writers: Vec<Writer> = (0..WRITERS).map(Writer::new).collect();
     for round in 0..rounds() {
         let before: u64 = writers.iter().map(|writer| writer.acknowledged).sum();
-        let (credentials, killed) = (server.credentials(), AtomicBool::new(false));
+        let (credentials, killed, answered) = (server.credentials(), AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for writer in &mut writers {
-                let (client, killed) = (credentials.connect(), &killed);
+                let (client, killed, answered) = (credentials.connect(), &killed, &answered);
                 scope.spawn(move || {
-                    writer.write(client);
+                    writer.write(client, answered);
                     assert!(killed.load(Ordering::SeqCst), "a connection broke before the server was killed");
                 });
             }
             std::thread::sleep(Duration::from_millis(rand::rng().random_range(300..1_500)));
+            // On a busy machine, the first write may take longer.
+            let deadline = Instant::now() + PATIENCE;
+            while answered.load(Ordering::SeqCst) == 0 && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             killed.store(true, Ordering::SeqCst);
             server.kill();
         });

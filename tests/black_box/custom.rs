@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::backup::{back_up, beside, restore};
 use crate::cluster::{Places, cluster, output_of, until};
-use crate::dividing::keep_updating;
+use crate::dividing::{BUSY, UPDATES, await_updates, keep_updating};
 use crate::program::errors;
 use crate::support::{
     CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, Watch, config_map, config_map_path, revision,
@@ -56,7 +56,7 @@ fn await_established(client: &mut Connection, plural: &str) {
 /// Creates the definition of widgets.
 fn define(server: &Server) {
     let mut client = server.connect();
-    client.post(DEFINITIONS, &definition("widgets", "Widget")).expect(201);
+    client.create(DEFINITIONS, &definition("widgets", "Widget"));
     await_established(&mut client, "widgets");
 }
 
@@ -73,7 +73,7 @@ fn make(servers: &[Server], count: usize) -> Vec<String> {
     let mut clients: Vec<_> = servers.iter().map(Server::connect).collect();
     let names: Vec<_> = (0..count).map(|number| format!("widget-{number:02}")).collect();
     for (number, name) in names.iter().enumerate() {
-        clients[number % servers.len()].post(WIDGETS, &widget(name)).expect(201);
+        clients[number % servers.len()].create(WIDGETS, &widget(name));
     }
     names
 }
@@ -101,10 +101,10 @@ fn all_members_serve_what_one_member_reports_as_established() {
     let mut clients = servers.each_ref().map(Server::connect);
     for turn in 0..15 {
         let (plural, kind) = (format!("kind{turn}s"), format!("Kind{turn}"));
-        clients[turn % 3].post(DEFINITIONS, &definition(&plural, &kind)).expect(201);
+        clients[turn % 3].create(DEFINITIONS, &definition(&plural, &kind));
         await_established(&mut clients[(turn + 1) % 3], &plural);
         let object = json!({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": "first"}});
-        clients[(turn + 2) % 3].post(&format!("{GROUP}/namespaces/default/{plural}"), &object).expect(201);
+        clients[(turn + 2) % 3].create(&format!("{GROUP}/namespaces/default/{plural}"), &object);
     }
 }
 
@@ -118,7 +118,7 @@ fn pages_and_watches_of_eight_shards_continue_on_other_members() {
     let (mut listed, mut revisions, mut token, mut turn) = (Vec::new(), BTreeSet::new(), String::new(), 0);
     loop {
         turn += 1;
-        let page = clients[turn % 3].get(&format!("{WIDGETS}?limit=7&continue={token}")).expect(200);
+        let page = clients[turn % 3].read(&format!("{WIDGETS}?limit=7&continue={token}"));
         listed.extend(names(&page).into_iter().map(str::to_owned));
         revisions.insert(revision(&page));
         page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut token);
@@ -130,7 +130,7 @@ fn pages_and_watches_of_eight_shards_continue_on_other_members() {
 
     let mut last = revisions.pop_last().expect("a revision");
     for (turn, name) in made.iter().take(12).enumerate() {
-        let mut changed = clients[turn % 3].get(&widget_path(name)).expect(200);
+        let mut changed = clients[turn % 3].read(&widget_path(name));
         changed["spec"] = json!({"value": "changed", "unknown": "pruned"});
         let changed = clients[turn % 3].put(&widget_path(name), &changed).expect(200);
         assert_eq!(changed["spec"], json!({"value": "changed"}));
@@ -148,9 +148,9 @@ fn every_member_applies_a_definition_until_its_deletion() {
     define(&servers[0]);
     let made = make(&servers, 20);
     let path = definition_path("widgets");
-    let before = servers[2].connect().get(&widget_path("widget-00")).expect(200);
+    let before = servers[2].connect().read(&widget_path("widget-00"));
 
-    let mut changed = servers[1].connect().get(&path).expect(200);
+    let mut changed = servers[1].connect().read(&path);
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
         json!({"type": "string", "default": "round"});
     servers[1].connect().put(&path, &changed).expect(200);
@@ -158,12 +158,12 @@ fn every_member_applies_a_definition_until_its_deletion() {
     expected["spec"]["shape"] = json!("round");
     for server in &servers {
         let mut client = server.connect();
-        until("the new default is served", || client.get(&widget_path("widget-00")).expect(200) == expected);
-        let list = client.get(WIDGETS).expect(200);
+        until("the new default is served", || client.read(&widget_path("widget-00")) == expected);
+        let list = client.read(WIDGETS);
         assert!(list["items"].as_array().expect("items").iter().all(|item| item["spec"]["shape"] == "round"), "{list}");
     }
 
-    let start = revision(&servers[0].connect().get(WIDGETS).expect(200));
+    let start = revision(&servers[0].connect().read(WIDGETS));
     let mut watches = servers.each_ref().map(|server| watch(server, start));
     servers[1].connect().delete(&path).expect(200);
     for watch in &mut watches {
@@ -183,11 +183,11 @@ fn every_member_applies_a_definition_until_its_deletion() {
 
     define(&servers[2]);
     for server in &servers {
-        assert!(names(&server.connect().get(EVERYWHERE).expect(200)).is_empty());
+        assert!(names(&server.connect().read(EVERYWHERE)).is_empty());
     }
     let anew = servers[0].connect().post(WIDGETS, &widget("widget-00")).expect(201);
     assert_ne!(anew["metadata"]["uid"], before["metadata"]["uid"]);
-    assert_eq!(servers[1].connect().get(&widget_path("widget-00")).expect(200), anew);
+    assert_eq!(servers[1].connect().read(&widget_path("widget-00")), anew);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_custom_type_is_divided_while_it_is_written() {
     let servers = places.start_all();
     define(&servers[0]);
     make(&servers, 40);
-    let before = servers[0].connect().get(WIDGETS).expect(200);
+    let before = servers[0].connect().read(WIDGETS);
     let (mut watch, stopped) = (watch(&servers[2], revision(&before)), AtomicBool::new(false));
     let counts = scope(|scope| {
         let (servers, stopped) = (&servers, &stopped);
@@ -259,16 +259,16 @@ fn a_custom_type_is_divided_while_it_is_written() {
             move || keep_updating(&servers[member], WIDGETS, widget(&format!("busy-{member}")), stopped)
         };
         let writers = [0, 1, 2].map(|member| scope.spawn(update(member)));
-        sleep(Duration::from_millis(200));
+        await_updates(&mut servers[0].connect(), WIDGETS, &BUSY, UPDATES);
         let output = output_of(&servers[1], &["shards", "example.com/widgets=8"]);
         let row = output.lines().find(|line| line.starts_with("example.com/widgets")).expect("a row");
         assert_eq!(row.split_whitespace().nth(1), Some("8"), "{output}");
-        sleep(Duration::from_millis(200));
+        await_updates(&mut servers[0].connect(), WIDGETS, &BUSY, UPDATES);
         stopped.store(true, Ordering::SeqCst);
         writers.map(|writer| writer.join().expect("a writer").0)
     });
     for server in &servers {
-        let list = server.connect().get(WIDGETS).expect(200);
+        let list = server.connect().read(WIDGETS);
         let items = list["items"].as_array().expect("items");
         let (busy, calm) = items.split_at(counts.len());
         assert_eq!(calm, before["items"].as_array().expect("items"));
@@ -305,7 +305,7 @@ fn a_member_without_a_majority_does_not_deny_definitions() {
     let servers = places.start_all();
     define(&servers[0]);
     make(&servers, 30);
-    let before = servers[0].connect().get(WIDGETS).expect(200);
+    let before = servers[0].connect().read(WIDGETS);
     servers.into_iter().for_each(Server::kill);
 
     // Without the others, a member has its own state, and cannot know whether a majority has a newer one.
@@ -324,7 +324,7 @@ fn a_member_without_a_majority_does_not_deny_definitions() {
         (a.join().expect("a server"), b)
     });
     for server in [&a, &b, &c] {
-        assert_eq!(server.connect().get(WIDGETS).expect(200)["items"], before["items"]);
+        assert_eq!(server.connect().read(WIDGETS)["items"], before["items"]);
         assert_eq!(server.connect().get(&format!("{GROUP}/namespaces/default/gadgets")).status, 404);
     }
 

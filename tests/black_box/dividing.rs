@@ -9,11 +9,15 @@ use serde_json::{Value, json};
 
 use crate::cluster::cluster;
 use crate::program::{errors, successful};
-use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, noticed, revision};
+use crate::support::{CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, config_map, noticed, revision};
 
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 /// How long a write may take while its resource is divided. A debug build takes several times as long.
 const WRITE_MAX: Duration = noticed(Duration::from_secs(1));
+
+/// The objects that are updated while their resource is divided, and how often before and after each division at least.
+pub const BUSY: [&str; 3] = ["busy-0", "busy-1", "busy-2"];
+pub const UPDATES: u64 = 5;
 
 /// Runs `flotilla cluster shards`. Returns its output, or `Err` with its error output.
 fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
@@ -25,7 +29,7 @@ fn shards(server: &Server, arguments: &[&str]) -> Result<String, String> {
 /// longest time between two of them.
 pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: &AtomicBool) -> (u64, Duration) {
     let (mut client, mut slowest) = (server.connect(), Duration::ZERO);
-    let mut object = client.post(collection, &object).expect(201);
+    let mut object = client.create(collection, &object);
     let path = format!("{collection}/{}", object["metadata"]["name"].as_str().expect("a name"));
     let (mut count, mut began, mut is_unknown) = (0_u64, Instant::now(), false);
     while !stopped.load(Ordering::SeqCst) {
@@ -34,9 +38,9 @@ pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: 
         let answer = client.put(&path, &object);
         // On a busy machine, a group may have no leader for a moment. The outcome of a write is then unknown, and the
         // write may take effect after the object has been read.
-        is_unknown = answer.status == 503 || is_unknown && answer.status == 409;
+        is_unknown = matches!(answer.status, 503 | 504) || is_unknown && answer.status == 409;
         let shown = if is_unknown { client.get(&path) } else { answer };
-        if is_unknown && shown.status == 503 {
+        if is_unknown && matches!(shown.status, 503 | 504) {
             continue;
         }
         object = shown.expect(200);
@@ -45,6 +49,20 @@ pub fn keep_updating(server: &Server, collection: &str, object: Value, stopped: 
         }
     }
     (count, slowest.max(began.elapsed()))
+}
+
+/// Waits until each of some objects has been updated `more` times by [`keep_updating`]. Gives up in the end, so that
+/// the test can stop the writers before it fails.
+pub fn await_updates(client: &mut Connection, collection: &str, names: &[&str], more: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut count = |name: &str| {
+        let count = client.get(&format!("{collection}/{name}")).json()["metadata"]["labels"]["count"].clone();
+        count.as_str().and_then(|count| count.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let wanted: Vec<u64> = names.iter().map(|name| count(name) + more).collect();
+    while names.iter().zip(&wanted).any(|(name, wanted)| count(name) < *wanted) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Returns the longest time that the machine itself takes to make 4 KiB of a file durable.
@@ -87,20 +105,20 @@ fn a_resource_is_divided_while_it_is_used() {
     let mut watch = watch.unwrap_or_else(|refused| panic!("{}", refused.text()));
     let stopped = AtomicBool::new(false);
     let (updates, (_, slowest_elsewhere), machine) = std::thread::scope(|scope| {
-        let objects = ["busy-0", "busy-1", "busy-2"].map(|name| config_map(name, "0"));
+        let objects = BUSY.map(|name| config_map(name, "0"));
         let writers = objects.map(|object| scope.spawn(|| keep_updating(&server, CONFIG_MAPS, object, &stopped)));
         // An object of a resource that is not divided shows how fast the machine is at the same time.
         let bystander =
             scope.spawn(|| keep_updating(&server, SECRETS, json!({ "metadata": { "name": "bystander" } }), &stopped));
         let machine = scope.spawn(|| slowest_of_machine(&directory, &stopped));
         for wanted in ["8", "3"] {
-            std::thread::sleep(Duration::from_millis(200));
+            await_updates(&mut client, CONFIG_MAPS, &BUSY, UPDATES);
             let table = shards(&server, &[&format!("configmaps={wanted}"), "example.com/widgets=2"])
                 .expect("the division succeeds");
             let row = table.lines().find(|line| line.starts_with("configmaps")).expect("a row");
             assert!(row.split_whitespace().nth(1) == Some(wanted), "{table}");
         }
-        std::thread::sleep(Duration::from_millis(200));
+        await_updates(&mut client, CONFIG_MAPS, &BUSY, UPDATES);
         stopped.store(true, Ordering::SeqCst);
         (
             writers.map(|writer| writer.join().expect("a writer")),

@@ -8,6 +8,14 @@ use serde_json::{Value, json};
 use crate::cluster::until;
 use crate::support::{CONFIG_MAPS, Connection, DataDir, config_map};
 
+/// The history window: long enough for a few requests on a busy machine, which must find what they name.
+const HISTORY: Duration = Duration::from_secs(30);
+
+/// Returns the flags for this window.
+fn flags() -> [String; 2] {
+    ["--history-seconds".to_owned(), HISTORY.as_secs().to_string()]
+}
+
 fn list(client: &mut Connection, query: &str) -> Value {
     client.get(&format!("{CONFIG_MAPS}?{query}")).expect(200)
 }
@@ -20,7 +28,7 @@ fn is_expired(client: &mut Connection, query: &str) -> Option<Value> {
 #[test]
 fn tokens_exact_reads_and_watches_expire_even_without_changes() {
     let directory = DataDir::new();
-    let server = directory.start_with(&["--history-seconds", "5"]);
+    let server = directory.start_with(&flags().each_ref().map(String::as_str));
     let mut client = server.connect();
     for name in ["a", "b", "c"] {
         client.post(CONFIG_MAPS, &config_map(name, "value")).expect(201);
@@ -49,11 +57,11 @@ fn tokens_exact_reads_and_watches_expire_even_without_changes() {
 #[test]
 fn a_listed_revision_can_be_used_for_the_window() {
     let directory = DataDir::new();
-    let server = directory.start_with(&["--history-seconds", "5"]);
+    let server = directory.start_with(&flags().each_ref().map(String::as_str));
     let mut client = server.connect();
     // Nothing changes for longer than the window. A list must then have a recent revision.
     let before = list(&mut client, "limit=1")["metadata"]["resourceVersion"].clone();
-    sleep(Duration::from_secs(8));
+    sleep(HISTORY + Duration::from_secs(3));
     for query in ["", "resourceVersion=0"] {
         let listed = list(&mut client, query)["metadata"]["resourceVersion"].as_str().expect("a revision").to_owned();
         assert_ne!(json!(listed), before);

@@ -1,9 +1,11 @@
 //! HTTP/2 clients that send requests on open connections while the server stops.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::TcpStream;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,8 @@ use http::{Method, Request};
 use tokio::task::LocalSet;
 use tokio_rustls::TlsConnector;
 
-use crate::support::{CONFIG_MAPS, Credentials, DataDir, config_map};
+use crate::drain::{END_MAX, GRACE};
+use crate::support::{CONFIG_MAPS, Credentials, DataDir, PATIENCE, config_map};
 
 /// The number of connections, and the number of open streams on each.
 const CONNECTIONS: usize = 6;
@@ -68,11 +71,14 @@ async fn write(sender: &mut SendRequest<Bytes>, name: &str) -> Result<(), h2::Er
     Ok(())
 }
 
+/// The numbers of the connections on which an object has been created.
+type Begun = Rc<RefCell<BTreeSet<usize>>>;
+
 /// Creates objects on a connection, until the server accepts no more.
-async fn write_all_the_time(credentials: Credentials, connection: usize) -> Written {
+async fn write_all_the_time(credentials: Credentials, connection: usize, begun: Begun) -> Written {
     let (sender, ended) = connect(&credentials).await;
     let streams = (0..STREAMS).map(|stream| {
-        let sender = sender.clone();
+        let (sender, begun) = (sender.clone(), Rc::clone(&begun));
         tokio::task::spawn_local(async move {
             let (mut sender, mut written) = (sender, Written::default());
             for number in 0.. {
@@ -85,7 +91,10 @@ async fn write_all_the_time(credentials: Credentials, connection: usize) -> Writ
                 };
                 let name = format!("made-{connection}-{stream}-{number}");
                 match write(&mut sender, &name).await {
-                    Ok(()) => written.made.insert(name),
+                    Ok(()) => {
+                        begun.borrow_mut().insert(connection);
+                        written.made.insert(name)
+                    }
                     Err(error) => {
                         assert!(is_refused(&error), "it is unknown whether {name} was created: {error:?}");
                         written.refused.insert(name)
@@ -111,13 +120,18 @@ async fn write_all_the_time(credentials: Credentials, connection: usize) -> Writ
 #[test]
 fn busy_clients_see_no_interrupted_request() {
     let directory = DataDir::new();
-    let server = directory.start();
+    let server = directory.start_with(&GRACE);
     let credentials = server.credentials();
     let (written, took) = run(async {
+        let begun = Begun::default();
         let clients: Vec<_> = (0..CONNECTIONS)
-            .map(|number| tokio::task::spawn_local(write_all_the_time(credentials.clone(), number)))
+            .map(|number| tokio::task::spawn_local(write_all_the_time(credentials.clone(), number, Rc::clone(&begun))))
             .collect();
         tokio::time::sleep(Duration::from_millis(700)).await;
+        let deadline = Instant::now() + PATIENCE;
+        while begun.borrow().len() < CONNECTIONS && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         server.send_sigterm();
         let (began, mut all) = (Instant::now(), Written::default());
         for client in clients {
@@ -128,7 +142,7 @@ fn busy_clients_see_no_interrupted_request() {
         }
         (all, began.elapsed())
     });
-    assert!(took < Duration::from_secs(15), "{took:?} until all connections were closed");
+    assert!(took < END_MAX, "{took:?} until all connections were closed");
     let refused = TcpStream::connect(credentials.address).err().map(|error| error.kind());
     assert_eq!(refused, Some(ErrorKind::ConnectionRefused), "new connections are refused");
     assert_eq!(server.wait().code(), Some(0));
@@ -145,7 +159,7 @@ fn busy_clients_see_no_interrupted_request() {
 #[test]
 fn idle_connections_are_closed_at_once() {
     let directory = DataDir::new();
-    let server = directory.start();
+    let server = directory.start_with(&GRACE);
     let credentials = server.credentials();
     run(async {
         // One client has never sent a request. The other one has sent its last.
@@ -161,7 +175,7 @@ fn idle_connections_are_closed_at_once() {
     });
     let began = Instant::now();
     assert_eq!(server.wait().code(), Some(0));
-    assert!(began.elapsed() < Duration::from_secs(10), "idle connections do not delay the end");
+    assert!(began.elapsed() < END_MAX, "idle connections do not delay the end");
 }
 
 #[test]
@@ -170,7 +184,7 @@ fn some_requests_send_their_connection_away_and_are_answered() {
     let server = directory.start_with(&["--goaway-chance=0.02"]);
     let credentials = server.credentials();
     // The writes end when the server sends the client away, after some fifty requests.
-    let written = run(async { write_all_the_time(credentials, 0).await });
+    let written = run(async { write_all_the_time(credentials, 0, Begun::default()).await });
     assert!(!written.made.is_empty());
     let list = server.connect().get(&format!("{CONFIG_MAPS}?resourceVersion=0")).expect(200);
     let items = list["items"].as_array().expect("items");

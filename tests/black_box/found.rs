@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::cluster::until;
-use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
+use crate::cluster::{read, until, write};
+use crate::support::{DataDir, Server};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
@@ -69,12 +69,12 @@ fn servers_find_each_other_by_a_host_name_only_once() {
     assert!(!servers.iter().any(is_ready), "two of three members do not form a cluster");
     found.resolve(&[0, 1, 2]);
     until("all are ready", || servers.iter().all(is_ready));
-    servers[0].connect().post(CONFIG_MAPS, &config_map("first", "first")).expect(201);
+    write(&servers[0], "first");
 
     found.resolve(&[]);
     let mut servers = servers;
     servers.pop().expect("the last").kill();
     servers.push(found.begin(2).expect("as before"));
     until("the restarted member is ready", || is_ready(&servers[2]));
-    assert_eq!(servers[2].connect().get(&config_map_path("first")).expect(200)["data"]["value"], "first");
+    read(&servers[2], "first");
 }

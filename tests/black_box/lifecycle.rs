@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path};
+use crate::support::{CONFIG_MAPS, DataDir, PATIENCE, Server, config_map, config_map_path};
 
 #[test]
 fn a_server_starts_serves_and_ends_on_sigterm() {
@@ -76,7 +76,7 @@ fn a_server_has_a_lease() {
     let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
     // The server writes its lease when it is ready, but does not wait for that before it reports readiness.
     let known = |server: &Server, but: &str| {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             let leases = server.connect().get(path).expect(200)["items"].clone();
             if leases[0]["spec"]["holderIdentity"].as_str().is_some_and(|holder| holder != but) {
@@ -104,7 +104,7 @@ fn a_server_has_a_lease() {
 
     // The lease belongs to the server, not to the process.
     let server = directory.start();
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + PATIENCE;
     while server.connect().get(&format!("{path}/apiserver-gone")).status != 404 {
         assert!(Instant::now() < deadline, "the lease of the ended server is not deleted");
         sleep(Duration::from_millis(20));

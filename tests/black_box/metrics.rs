@@ -215,11 +215,15 @@ fn metrics_show_an_unreachable_member() {
         })
     });
     for server in [&a, &b] {
-        let metrics = Metrics::look(&mut server.connect());
-        assert_eq!(metrics.value("flotilla_group_has_leader", &[group]), 1.0);
-        assert!(metrics.0.contains("flotilla_member_reachable{member=\"c\"} 0\n"));
+        until("it has a leader, and does not reach c", || {
+            let metrics = Metrics::look(&mut server.connect());
+            metrics.value("flotilla_group_has_leader", &[group]) == 1.0
+                && metrics.0.contains("flotilla_member_reachable{member=\"c\"} 0\n")
+        });
         // Controllers run on one member only, but every member exposes their metrics.
-        assert!(metrics.0.contains("workqueue_depth{name=\"namespace\"} 0\n"));
+        until("its controller has no work", || {
+            Metrics::look(&mut server.connect()).0.contains("workqueue_depth{name=\"namespace\"} 0\n")
+        });
     }
     b.kill();
     until("no group has a leader", || {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::backup::beside;
+use crate::cluster::until;
 use crate::program::{as_admin, errors, flotilla, successful};
 use crate::support::{CONFIG_MAPS, Connection, DataDir, Server, config_map, config_map_path, revision};
 
@@ -56,11 +57,7 @@ fn fill(client: &mut Connection) {
     let thing = json!({
         "apiVersion": "move.example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "z": 1, "a": {"c": [1.5]}
     });
-    let made = (0..1_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        client.post(THINGS, &thing).status == 201
-    });
-    assert!(made, "the definition is established");
+    until("the definition is established", || client.post(THINGS, &thing).status == 201);
     let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     client.post(PODS, &pod).expect(201);
     let event = json!({
@@ -103,10 +100,7 @@ fn a_snapshot_of_etcd_can_be_exported_and_imported() {
     let authorities = first.path().join("pki");
     let server = second.start_with(&["--pki-dir", authorities.to_str().expect("a text")]);
     let mut client = server.connect();
-    assert!((0..1_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        client.get(THINGS).status == 200
-    }));
+    until("the definition is in effect", || client.get(THINGS).status == 200);
     for (path, before) in paths.iter().zip(before) {
         let after = all(&mut client, path);
         let least = after.values().map(|(_, at)| *at).min().expect("objects");

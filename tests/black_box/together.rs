@@ -18,7 +18,9 @@ fn one_of_concurrent_applies_creates_and_the_others_add_fields() {
     let places = Places::new();
     let servers = places.start_all();
     let mut clients = servers.each_ref().map(Server::connect);
-    for round in 0..30 {
+    let (mut round, mut decided) = (0, 0);
+    while decided < 30 {
+        round += 1;
         let name = format!("applied-{round}");
         let apply = &|member: usize, client: &mut Connection| {
             let path = format!("{}?fieldManager=m{member}", config_map_path(&name));
@@ -32,9 +34,15 @@ fn one_of_concurrent_applies_creates_and_the_others_add_fields() {
             let applying: Vec<_> = applying.collect();
             applying.into_iter().map(|applied| applied.join().expect("an answer")).collect()
         });
+        // On a busy machine, the group may have no leader for a moment. The outcome of such a round is unknown.
+        if answers.iter().any(|status| matches!(status, 503 | 504)) {
+            assert!(round < 10 * 30, "{decided} of {round} rounds were answered");
+            continue;
+        }
+        decided += 1;
         answers.sort_unstable();
         assert_eq!(answers, [200, 200, 201]);
-        let made = clients[round % 3].get(&config_map_path(&name)).expect(200);
+        let made = clients[round % 3].read(&config_map_path(&name));
         assert_eq!(made["data"].as_object().map(serde_json::Map::len), Some(3), "{made}");
     }
 }

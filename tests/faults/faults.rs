@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use crate::fleet::{Endpoints, Fleet};
+use crate::support::PATIENCE;
 
 /// How long a fault lasts, and how long the pause before the next one is.
 const FAULT: std::ops::Range<Duration> = Duration::from_millis(300)..Duration::from_millis(4_000);
@@ -75,8 +76,6 @@ const OF_SEVERAL: [Fault; 14] = [
 /// Faults that only five members or more survive. They are injected before all others.
 const OF_FIVE: [Fault; 2] = [Fault::KillTwo, Fault::SplitOff];
 const OF_CLOCKS: [Fault; 4] = [Fault::Ahead, Fault::Behind, Fault::Roll, Fault::KillLeader];
-/// How long a member may take to notice that its clock was set.
-const NOTICED: Duration = Duration::from_secs(20);
 const HOUR: i32 = 3_600;
 
 /// The faults of one run.
@@ -225,9 +224,9 @@ impl Schedule {
 /// Sets the clock of a member, and waits until the member's answers show it.
 fn jump(fleet: &Fleet, endpoints: &Endpoints, member: usize, seconds: i32) {
     fleet.set_clock(member, seconds);
-    let deadline = Instant::now() + NOTICED;
+    let deadline = Instant::now() + PATIENCE;
     loop {
-        let answer = endpoints.request(member, "GET", "/livez", "", NOTICED);
+        let answer = endpoints.request(member, "GET", "/livez", "", PATIENCE);
         let date = answer.and_then(|answer| OffsetDateTime::parse(answer.header("date")?, &Rfc2822).ok());
         let now = OffsetDateTime::now_utc();
         if date.is_some_and(|date| ((date - now).whole_seconds() - i64::from(seconds)).abs() < i64::from(HOUR) / 2) {

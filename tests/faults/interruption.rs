@@ -12,13 +12,16 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::fleet::{Endpoints, Fleet, create};
-use crate::support::{Connection, config_map, config_map_path, noticed};
+use crate::support::{Connection, PATIENCE, config_map, config_map_path, noticed};
 
 /// How long a client waits for an answer before it uses another member. On a busy machine a healthy member may take
 /// long.
 const TIMEOUT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
 /// The pause between two writes of one client, and between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
+/// How many attempts of one client in a row may fail when a member hands over. On a busy machine, another member may
+/// lose its leadership meanwhile.
+const FAILURES_MAX: usize = if cfg!(debug_assertions) { 20 } else { 1 };
 /// The pause before and after an event.
 const CALM: Duration = Duration::from_millis(1_500);
 
@@ -69,7 +72,8 @@ impl Event {
 
     /// Returns how many attempts of one client in a row may fail in a cluster of several members.
     fn failures_max(self) -> usize {
-        if matches!(self, Event::Nothing | Event::Transfer | Event::Terminate | Event::Divide) { 1 } else { usize::MAX }
+        let hands_over = matches!(self, Event::Nothing | Event::Transfer | Event::Terminate | Event::Divide);
+        if hands_over { FAILURES_MAX } else { usize::MAX }
     }
 }
 
@@ -226,7 +230,7 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
         Event::Kill => fleet.kill(member),
         Event::KillFollower => fleet.kill(next),
         Event::Terminate => fleet.terminate(member),
-        Event::Transfer => assert!(fleet.transfer(next), "the leadership was not transferred"),
+        Event::Transfer => transfer(fleet, next),
         Event::Pause => fleet.pause(member),
         Event::Separate => fleet.links().expect("several members").cut(&[(member, next), (next, member)]),
         Event::Cut | Event::Deafen | Event::Mute => {
@@ -239,6 +243,16 @@ fn begin(fleet: &mut Fleet, event: Event, member: usize) {
                 links.cut(&others.iter().map(|other| (*other, member)).collect::<Vec<_>>());
             }
         }
+    }
+}
+
+/// Transfers leadership to a member. On a busy machine that member may be behind for a while, so that this takes
+/// several attempts.
+fn transfer(fleet: &Fleet, to: usize) {
+    let deadline = Instant::now() + noticed(Duration::ZERO);
+    while !fleet.transfer(to) {
+        assert!(Instant::now() < deadline, "the leadership was not transferred");
+        std::thread::sleep(PAUSE);
     }
 }
 
@@ -263,11 +277,13 @@ fn object(name: &str) -> Value {
     config_map(name, &format!("{:?}", Instant::now()))
 }
 
-/// Updates an object until `stop` is set.
+/// Updates an object until `stop` is set. On a busy machine, not even the first write may have succeeded by then, so
+/// the client goes on until one has.
 fn write(endpoints: &Endpoints, number: usize, stop: &AtomicBool) -> Worst {
     let (mut member, mut connection, path) = (number, None, config_map_path(&name(number)));
     let (mut last, mut worst, mut failures) = (None::<Instant>, Worst::default(), 0);
-    while !stop.load(Ordering::SeqCst) {
+    let deadline = Instant::now() + PATIENCE;
+    while !stop.load(Ordering::SeqCst) || (last.is_none() && Instant::now() < deadline) {
         std::thread::sleep(PAUSE);
         if connection.is_none() {
             connection = Connection::open_within(endpoints.members[member], &endpoints.administrator, TIMEOUT).ok();

@@ -7,16 +7,14 @@ use serde_json::{Value, json};
 use crate::fleet::{Endpoints, Fleet, create};
 use crate::support::{Answer, CONFIG_MAPS, Connection, PATIENCE, Watch, config_map, config_map_path, revision};
 
-/// How long a client waits for an answer.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// More objects than shards, so that some of them belong to groups that the member led.
 const OBJECTS: usize = 24;
 
 /// Cuts off the leader, and then a follower.
 pub fn answers_no_more_than_it_knows() {
     let (mut fleet, endpoints) = Fleet::start_with_flags(3, &["--shards", "configmaps=8", "--groups", "4"]);
-    let open = Connection::open_within(endpoints.members[0], &endpoints.administrator, PATIENCE);
-    let mut connection = open.expect("a connection");
+    let mut connection = connect(&endpoints, 0);
     (0..OBJECTS).for_each(|number| create(&mut connection, &config_map(&name(number), "0")));
     let leader = fleet.leader(&endpoints);
     cut_off(&mut fleet, &endpoints, leader, 1);
@@ -27,6 +25,7 @@ pub fn answers_no_more_than_it_knows() {
 /// Cuts a member off, updates an object through the others, and heals the links. Values contain the round's number.
 fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize) {
     let (before, after) = ((round - 1).to_string(), round.to_string());
+    await_all(endpoints, member, &before);
     let mut watch = watch(endpoints, member);
     for _ in 0..OBJECTS {
         assert_eq!(watch.next().expect("an event")["object"]["data"]["value"], before.as_str());
@@ -41,9 +40,9 @@ fn cut_off(fleet: &mut Fleet, endpoints: &Endpoints, member: usize, round: usize
 
     fleet.links().expect("several members").heal(round.is_multiple_of(2));
     fleet.await_ready(endpoints);
+    let mut connection = connect(endpoints, member);
     for number in 0..OBJECTS {
-        let read = request(endpoints, member, "GET", &config_map_path(&name(number)), &Value::Null);
-        assert_eq!(read.expect(200)["data"]["value"], after.as_str());
+        assert_eq!(connection.read(&config_map_path(&name(number)))["data"]["value"], after.as_str());
     }
     // The watch stayed open the whole time, and missed nothing.
     let mut last = 0;
@@ -113,17 +112,36 @@ fn name(number: usize) -> String {
     format!("minority-{number}")
 }
 
-fn watch(endpoints: &Endpoints, member: usize) -> Watch {
+fn connect(endpoints: &Endpoints, member: usize) -> Connection {
     let open = Connection::open_within(endpoints.members[member], &endpoints.administrator, PATIENCE);
+    open.expect("a connection")
+}
+
+/// Waits until a member itself has this value of every object. On a busy machine, it may be behind for a while.
+fn await_all(endpoints: &Endpoints, member: usize, value: &str) {
+    let (mut connection, deadline) = (connect(endpoints, member), Instant::now() + PATIENCE);
+    let path = format!("{CONFIG_MAPS}?resourceVersion=0");
+    loop {
+        let list = connection.read(&path);
+        let items = list["items"].as_array().expect("items");
+        if items.iter().filter(|item| item["data"]["value"] == value).count() == OBJECTS {
+            return;
+        }
+        assert!(Instant::now() < deadline, "member {member} does not get the newest objects: {list}");
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn watch(endpoints: &Endpoints, member: usize) -> Watch {
     let own = "fieldSelector=metadata.name!%3Dkube-root-ca.crt";
     let path = format!("{CONFIG_MAPS}?watch=1&resourceVersion=0&{own}");
-    let watch = open.expect("a connection").watch(&path).expect("an answer");
+    let watch = connect(endpoints, member).watch(&path).expect("an answer");
     watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
 }
 
 fn request(endpoints: &Endpoints, member: usize, method: &str, path: &str, object: &Value) -> Answer {
     let body = if object.is_null() { String::new() } else { object.to_string() };
-    let answer = endpoints.request(member, method, path, &body, TIMEOUT);
+    let answer = endpoints.request(member, method, path, &body, PATIENCE);
     answer.unwrap_or_else(|| panic!("member {member} does not answer {method} {path}"))
 }
 

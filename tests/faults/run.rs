@@ -10,13 +10,13 @@ use crate::faults::Schedule;
 use crate::fleet::{Endpoints, Fleet};
 use crate::history::{History, WriteOutcome};
 use crate::number;
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, noticed};
 use crate::traffic::Traffic;
 
 /// The server's default history window, less a tolerance: clocks differ, and the server trims the history coarsely.
 const WINDOW: Duration = Duration::from_secs(290);
 /// How long writes may fail after a fault.
-const RECOVERY: Duration = Duration::from_secs(30);
+const RECOVERY: Duration = noticed(Duration::from_secs(30));
 /// The difference between the clocks of two neighbouring members, in seconds.
 const APART: i32 = 3;
 const VIOLATIONS_SHOWN: usize = 20;

@@ -1,7 +1,6 @@
 //! A custom resource as a Rust type: defined, and watched while the server is killed and started again.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,10 +15,9 @@ use serde_json::json;
 
 use crate::client;
 use crate::restart::kill_and_restart;
-use crate::support::DataDir;
+use crate::support::{DataDir, PATIENCE};
 
 const NAME: &str = "widgets.example.com";
-const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,7 +77,7 @@ fn widget(name: &str, size: u32) -> Widget {
 /// Returns the next object that was added or changed, and skips other events and errors.
 async fn next(events: &mut (impl Stream<Item = watcher::Result<watcher::Event<Widget>>> + Unpin)) -> Widget {
     loop {
-        match tokio::time::timeout(TIMEOUT, events.next()).await.expect("an event in time").expect("no end") {
+        match tokio::time::timeout(PATIENCE, events.next()).await.expect("an event in time").expect("no end") {
             Ok(watcher::Event::Apply(widget) | watcher::Event::InitApply(widget)) => return widget,
             Ok(watcher::Event::Delete(widget)) => panic!("an unexpected deletion of {widget:?}"),
             Ok(watcher::Event::Init | watcher::Event::InitDone) | Err(_) => {}
@@ -95,7 +93,7 @@ async fn a_custom_type_is_written_and_watched_over_a_kill() {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     definitions.create(&PostParams::default(), &definition()).await.expect("created");
     let established = await_condition(definitions, NAME, conditions::is_crd_established());
-    tokio::time::timeout(TIMEOUT, established).await.expect("in time").expect("established");
+    tokio::time::timeout(PATIENCE, established).await.expect("in time").expect("established");
 
     let api: Api<Widget> = Api::namespaced(client, "default");
     let mut events = std::pin::pin!(watcher(api.clone(), watcher::Config::default()).default_backoff());

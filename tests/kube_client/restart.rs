@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -14,14 +14,16 @@ use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::oneshot;
 
-use crate::support::{DataDir, Server};
+use crate::support::{DataDir, PATIENCE, Server};
 use crate::{client, config_map, value};
 
 const KILLS: usize = 2;
 const LAST: &str = "restart-last";
 /// How long clients write before the server is killed, and again after it is ready.
 const TRAFFIC: Duration = Duration::from_millis(700);
-const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many writes must be acknowledged for each kill, however busy the machine is.
+const ACKNOWLEDGED_MIN: usize = 6;
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A change: its kind, the object's name, and its revision or, for a deletion, its uid.
 type Change = (&'static str, String, String);
@@ -50,10 +52,36 @@ fn deleted(object: &ConfigMap) -> Change {
     ("deleted", object.name_any(), object.uid().unwrap_or_default())
 }
 
-/// Creates and updates objects, and deletes a third of them, until `stop` is set.
+/// How far a watcher is: how many changes it has received, and how many errors.
+#[derive(Default)]
+struct Progress {
+    changes: AtomicUsize,
+    errors: AtomicUsize,
+}
+
+impl Progress {
+    /// Waits until the watcher has noticed this many kills, and receives changes again. Otherwise it might miss that
+    /// the server is killed once more.
+    async fn is_back_after(&self, kills: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.errors.load(Ordering::SeqCst) < kills {
+            assert!(Instant::now() < deadline, "the watcher did not notice a kill");
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        let before = self.changes.load(Ordering::SeqCst);
+        while self.changes.load(Ordering::SeqCst) == before {
+            assert!(Instant::now() < deadline, "the watcher receives no changes");
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+/// Creates and updates objects, and deletes a third of them, until `stop` is set and enough has been written.
 async fn write(api: Api<ConfigMap>, stop: Arc<AtomicBool>, mut number: usize) -> (Written, usize) {
     let mut written = Written::default();
-    while !stop.load(Ordering::SeqCst) {
+    let deadline = Instant::now() + PATIENCE;
+    let lacks = |written: &Written| written.acknowledged.len() < ACKNOWLEDGED_MIN && Instant::now() < deadline;
+    while !stop.load(Ordering::SeqCst) || lacks(&written) {
         number += 1;
         let name = format!("restart-{number:05}");
         if write_one(&api, &name, number.is_multiple_of(3), &mut written).await.is_err() {
@@ -83,6 +111,7 @@ async fn follow(
     client: Client,
     config: watcher::Config,
     begun: oneshot::Sender<()>,
+    progress: Arc<Progress>,
 ) -> (Received, reflector::Store<ConfigMap>) {
     let mut begun = Some(begun);
     let (store, writer) = reflector::store();
@@ -103,6 +132,7 @@ async fn follow(
             }
             Err(_) => {
                 received.errors += 1;
+                progress.errors.fetch_add(1, Ordering::SeqCst);
                 continue;
             }
         };
@@ -110,6 +140,7 @@ async fn follow(
         // Controllers also write to this namespace.
         if change.1.starts_with("restart-") {
             received.changes.push(change);
+            progress.changes.fetch_add(1, Ordering::SeqCst);
         }
         if is_last {
             break;
@@ -147,14 +178,16 @@ async fn check(config: watcher::Config) {
     let (address, client) = (server.credentials().address, client(&server).await);
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let (begun, begins) = oneshot::channel();
-    let watching = tokio::spawn(follow(client, config, begun));
+    let progress = Arc::<Progress>::default();
+    let watching = tokio::spawn(follow(client, config, begun, Arc::clone(&progress)));
     // The initial objects show only the newest version of each object, so writers begin after them.
     begins.await.expect("the watch begins");
     let (mut written, mut number) = (Written::default(), 0);
-    for _ in 0..KILLS {
+    for kills in 0..KILLS {
         let stop = Arc::new(AtomicBool::new(false));
         let writing = tokio::spawn(write(api.clone(), Arc::clone(&stop), number));
         tokio::time::sleep(TRAFFIC).await;
+        progress.is_back_after(kills).await;
         server = kill_and_restart(&directory, server, address).await;
         tokio::time::sleep(TRAFFIC).await;
         stop.store(true, Ordering::SeqCst);
@@ -165,7 +198,7 @@ async fn check(config: watcher::Config) {
     }
     let last = api.create(&PostParams::default(), &config_map(LAST, "1")).await.expect("created");
     written.acknowledged.insert(applied(&last));
-    let watched = tokio::time::timeout(CATCH_UP_TIMEOUT, watching).await.expect("the last object in time");
+    let watched = tokio::time::timeout(PATIENCE, watching).await.expect("the last object in time");
     let (received, store) = watched.expect("a watcher");
     assert!(written.acknowledged.len() > 10, "too few writes were acknowledged");
     judge(&received, &written);

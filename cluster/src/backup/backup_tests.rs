@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::restoring::{drafts, fill};
@@ -153,9 +153,11 @@ async fn an_incomplete_or_damaged_backup_is_refused() {
 }
 
 /// Writes a pair again and again: a number into one table, and once that is acknowledged the same number into another.
-async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>) -> usize {
+/// Counts the pairs in `pairs`.
+async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>, pairs: Arc<AtomicUsize>) -> usize {
     let mut last = [None, None];
     for number in 0.. {
+        pairs.store(number, Ordering::SeqCst);
         if stopped.load(Ordering::SeqCst) {
             return number;
         }
@@ -167,19 +169,34 @@ async fn keep_writing(store: Store, key: String, stopped: Arc<AtomicBool>) -> us
     unreachable!()
 }
 
+/// Waits until every writer has written another pair.
+async fn all_write(pairs: &[Arc<AtomicUsize>]) {
+    let before: Vec<usize> = pairs.iter().map(|pairs| pairs.load(Ordering::SeqCst)).collect();
+    let written = async {
+        // The first of these pairs may have been begun before.
+        while pairs.iter().zip(&before).any(|(pairs, before)| pairs.load(Ordering::SeqCst) < before + 2) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), written).await.expect("writers go on");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_during_writes_has_one_revision() {
     let store = open().await;
     let stopped = Arc::new(AtomicBool::default());
-    let spawn = |number: usize| tokio::spawn(keep_writing(store.clone(), format!("ns/{number}"), stopped.clone()));
-    let writers: Vec<_> = (0..6).map(spawn).collect();
+    let pairs: Vec<Arc<AtomicUsize>> = (0..6).map(|_| Arc::default()).collect();
+    let spawn = |(number, pairs): (usize, &Arc<AtomicUsize>)| {
+        tokio::spawn(keep_writing(store.clone(), format!("ns/{number}"), stopped.clone(), pairs.clone()))
+    };
+    let writers: Vec<_> = pairs.iter().enumerate().map(spawn).collect();
     for round in 0..8 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        all_write(&pairs).await;
         let key = format!("ns/before-{round}");
         let before = write(&store, put("leases", &key, Expectation::Absent, 100)).await;
         let mut backup = store.backup().await.unwrap();
         let begun = backup.next().unwrap().unwrap();
-        tokio::time::sleep(Duration::from_millis(30)).await; // the backup must not contain writes from now on
+        all_write(&pairs).await; // the backup must not contain writes from now on
         let rest: Vec<_> = backup.map(Result::unwrap).collect();
         let (header, objects) = read(&[&begun[..], &rest.concat()].concat());
         let get = |table: &str, key: &str| objects.get(&(TableId::new(table), Key::new(key)));

@@ -221,3 +221,17 @@ pub(super) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
     panic!("{what}: not within two minutes");
 }
+
+/// How often a test tries what must succeed on a quiet machine. A machine that stands still for some seconds can make
+/// any attempt fail, since members take each other for dead then and elect other leaders.
+const ATTEMPTS: usize = 10;
+
+/// Repeats an attempt until it succeeds, and panics when none of [`ATTEMPTS`] does.
+pub(crate) async fn undisturbed(what: &str, mut succeeds: impl AsyncFnMut() -> bool) {
+    for _ in 0..ATTEMPTS {
+        if succeeds().await {
+            return;
+        }
+    }
+    panic!("{what}: in none of {ATTEMPTS} attempts");
+}

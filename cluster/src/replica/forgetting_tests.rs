@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
-use super::test_cluster::{Cluster, create, pods, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, create, pods, read, until};
 use crate::OpenError;
 use crate::disk::Disk;
 use crate::wal::WalError;
@@ -21,7 +21,7 @@ fn has_forfeited(disk: &dyn Disk) -> bool {
 async fn a_member_with_an_older_copy_of_its_data_ends_without_harm() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
-    a.transfer(None, "a").await.unwrap();
+    again(async || a.transfer(None, "a").await).await;
     create(&a, "ns/first").await;
     c.shutdown().await;
     let older = cluster.disks["c"].crash(|_, _| true);
@@ -29,7 +29,15 @@ async fn a_member_with_an_older_copy_of_its_data_ends_without_harm() {
     let second = create(&a, "ns/second").await;
     assert_eq!(read(&c, "ns/second").await, Some(second));
     // The others have committed it. The leader learns a little later that c has it on its disk, too.
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    let nodes = [&a, &b].map(|store| store.running().groups.nodes().remove(0));
+    let acknowledged = async {
+        while nodes[0].leadership().keep_up(&[c.node()]).await.is_none()
+            && nodes[1].leadership().keep_up(&[c.node()]).await.is_none()
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, acknowledged).await.expect("c has everything");
     c.shutdown().await;
 
     cluster.disks.insert("c".into(), older.clone());
@@ -47,7 +55,7 @@ async fn a_member_with_an_older_copy_of_its_data_ends_without_harm() {
 async fn a_replica_ends_instead_of_truncating_acknowledged_entries() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (a, b, c) = tokio::join!(cluster.open("a"), cluster.open("b"), cluster.open("c"));
-    b.transfer(None, "b").await.unwrap();
+    again(async || b.transfer(None, "b").await).await;
     create(&b, "ns/first").await;
     a.shutdown().await;
     let older = cluster.disks["a"].crash(|_, _| true);

@@ -9,20 +9,26 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::sharding::mapping;
-use super::test_cluster::{Cluster, PATIENCE, create, pods, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, create, pods, read, until};
 use crate::disk::simulated::SimulatedDisk;
-use crate::limits::{CATCH_UP_SILENCE_MAX, LEADER_WAIT};
+use crate::limits::LEADER_WAIT;
 use crate::raft::{GONE, Unchanged};
 use crate::shard_map::DEFAULT_GROUP;
 use crate::{Expectation, MembersError, Outcome, Standing, Store};
 
-/// Returns why a member is not removed.
+/// Returns why a member is not removed. Asks again while there is no leader that could say it.
 async fn kept(store: &Store, name: &str) -> String {
-    let removing = tokio::time::timeout(PATIENCE, store.remove(name));
-    match removing.await.expect("an answer in time").unwrap_err() {
-        MembersError::Refused { reason, .. } => reason,
-        other => panic!("{other:?}"),
-    }
+    let refused = async {
+        loop {
+            match store.remove(name).await.unwrap_err() {
+                MembersError::Refused { reason, .. } if reason != "it has no leader" => return reason,
+                MembersError::Refused { .. } | MembersError::Unavailable(_) => {}
+                other => panic!("{other:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, refused).await.expect("an answer in time")
 }
 
 #[tokio::test]
@@ -37,9 +43,9 @@ async fn a_member_is_not_removed_if_the_others_would_be_too_few() {
         assert!(why.contains("1 of the 2 members that would vote"), "{why}");
     }
     create(&a, "ns/first").await;
-    a.remove("c").await.unwrap();
+    again(async || a.remove("c").await).await;
     create(&b, "ns/second").await;
-    a.remove("b").await.unwrap();
+    again(async || a.remove("b").await).await;
     assert!(kept(&a, "a").await.contains("the last member cannot be removed"));
     create(&a, "ns/third").await;
     a.shutdown().await;
@@ -60,7 +66,7 @@ async fn a_member_at_a_new_address_is_sent_the_log_there() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(!c.is_available(), "it is sent nothing");
     }
-    a.admit("c", &elsewhere.to_string()).await.unwrap();
+    again(async || a.admit("c", &elsewhere.to_string()).await).await;
     let first = create(&a, "ns/first").await;
     c.ready().await;
     until("it is of use", || c.is_available()).await;
@@ -78,7 +84,7 @@ async fn a_removed_member_goes_together_with_its_half_finished_replacement() {
     for pause_ms in [0, 3, 10, 30] {
         let mut cluster = Cluster::new(&["a", "b", "c"], 2);
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
-        b.transfer(None, "a").await.unwrap();
+        again(async || b.transfer(None, "a").await).await;
         create(&a, "ns/first").await;
         c.shutdown().await;
         cluster.disks.insert("c".to_owned(), SimulatedDisk::default());
@@ -107,7 +113,7 @@ async fn a_member_shows_nothing_before_it_applies_the_entry_with_its_vote() {
     for (groups, held) in [(0, DEFAULT_GROUP), (1, "g1")] {
         let cluster = Cluster::new(&["a", "b", "c"], groups);
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
-        a.remove("c").await.unwrap();
+        again(async || a.remove("c").await).await;
         let votes = || c.running().groups.nodes().iter().filter(|node| node.exclusion().has_vote()).count();
         until("c knows", || *c.standing().borrow() == Standing::Removed && votes() == 0).await;
         let (release, released) = oneshot::channel();
@@ -115,7 +121,7 @@ async fn a_member_shows_nothing_before_it_applies_the_entry_with_its_vote() {
         node.reading().hold_applying(released.map(drop)).await;
         let first = create(&a, "ns/first").await;
         // The others consider it a voter that has everything, since its log has that.
-        a.admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
+        again(async || a.admit("c", &cluster.addresses["c"].to_string()).await).await;
         until("c has its votes", || votes() == c.running().groups.nodes().len()).await;
         let shown = async || {
             let mut standing = c.standing();
@@ -183,8 +189,8 @@ async fn a_member_that_joins_during_a_division_votes_in_the_new_groups() {
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             stores[1].divide(&pods(), 8).await
         };
-        let (joined, divided) = tokio::join!(stores[0].admit("d", &address), dividing);
-        joined.unwrap();
+        let joining = again(async || stores[0].admit("d", &address).await);
+        let ((), divided) = tokio::join!(joining, dividing);
         divided.unwrap();
         until_voters_are(&stores[2], &["a", "b", "c", "d"], 9).await;
         ready_in_time(&d).await;
@@ -201,11 +207,10 @@ async fn groups_founded_during_a_removal_lack_the_removed_member() {
         let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
         let removing = async {
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            a.remove("b").await
+            again(async || a.remove("b").await).await;
         };
         let table = pods();
-        let (removed, divided) = tokio::join!(removing, a.divide(&table, 4));
-        removed.unwrap();
+        let ((), divided) = tokio::join!(removing, a.divide(&table, 4));
         divided.unwrap();
         until_voters_are(&a, &["a"], 5).await;
         b.shutdown().await;
@@ -223,8 +228,8 @@ async fn a_division_decided_before_a_change_of_members_is_not_begun() {
         let (tables, groups) = (stores[0].registry(), &stores[0].running().groups);
         let (map, at) = tables.maps().borrow().clone();
         match joins {
-            true => stores[1].admit("d", &address).await.unwrap(),
-            false => stores[1].remove("d").await.unwrap(),
+            true => again(async || stores[1].admit("d", &address).await).await,
+            false => again(async || stores[1].remove("d").await).await,
         }
         let divided = map.dividing(&pods(), 4, &BTreeMap::new()).unwrap().unwrap();
         let outcome = mapping::write(tables, groups, Expectation::Revision(at), &divided).await.unwrap();
@@ -238,7 +243,7 @@ async fn a_division_decided_before_a_change_of_members_is_not_begun() {
 async fn a_member_changes_groups_that_it_did_not_know_yet() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
-    b.transfer(None, "b").await.unwrap();
+    again(async || b.transfer(None, "b").await).await;
     let (d, address) = begin_besides(&mut cluster, "d").await;
     let (release, released) = oneshot::channel();
     let node = a.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
@@ -249,8 +254,7 @@ async fn a_member_changes_groups_that_it_did_not_know_yet() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         release.send(()).unwrap();
     };
-    let (admitted, ()) = tokio::join!(a.admit("d", &address), releasing);
-    admitted.unwrap();
+    tokio::join!(again(async || a.admit("d", &address).await), releasing);
     until_voters_are(&b, &["a", "b", "c", "d"], 5).await;
     ready_in_time(&d).await;
     for store in [a, b, c, d] {
@@ -269,7 +273,7 @@ async fn a_member_is_shown_as_a_voter_only_when_it_votes_in_every_group() {
     default.leader_client.administer(admit.clone()).await.unwrap();
     until("d has a vote in one group", || voters(&stores[0], DEFAULT_GROUP).contains(&"d".to_owned())).await;
     assert!(!votes(&stores[0], "d") && votes(&stores[0], "a"));
-    stores[1].admit("d", &admit.address).await.unwrap();
+    again(async || stores[1].admit("d", &admit.address).await).await;
     until("d has all votes", || votes(&stores[0], "d")).await;
     d.shutdown().await;
     futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
@@ -283,11 +287,9 @@ async fn changes_of_members_through_different_replicas_do_not_undo_each_other() 
         let (d, address) = begin_besides(&mut cluster, "d").await;
         let removing = async {
             tokio::time::sleep(Duration::from_millis(pause_ms)).await;
-            stores[1].remove("c").await
+            again(async || stores[1].remove("c").await).await;
         };
-        let (admitted, removed) = tokio::join!(stores[0].admit("d", &address), removing);
-        admitted.unwrap();
-        removed.unwrap();
+        tokio::join!(again(async || stores[0].admit("d", &address).await), removing);
         until_voters_are(&stores[0], &["a", "b", "d"], 3).await;
         d.shutdown().await;
         futures_util::future::join_all(stores.into_iter().map(Store::shutdown)).await;
@@ -299,7 +301,7 @@ async fn a_replica_reads_the_newest_members_before_it_reports_one_as_unknown() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     assert_eq!(a.remove("d").await, Err(MembersError::Unknown("d".into())));
-    a.remove("c").await.unwrap();
+    again(async || a.remove("c").await).await;
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
     let address = cluster.addresses["c"].to_string();
     assert_eq!(c.remove("b").await, Err(MembersError::NoMember));
@@ -318,7 +320,7 @@ async fn a_replica_reads_the_newest_members_before_it_reports_one_as_unknown() {
 /// Opens three stores, the first of which leads, and a fourth, which is shut down while the third is asked to admit it.
 async fn admit_one_that_is_gone(cluster: &mut Cluster) -> (Vec<Store>, tokio::task::JoinHandle<Result<(), Unchanged>>) {
     let stores = cluster.open_all().await;
-    stores[0].transfer(None, "a").await.unwrap();
+    again(async || stores[0].transfer(None, "a").await).await;
     let (d, address) = begin_besides(cluster, "d").await;
     let (name, member) = ("d".to_owned(), d.node());
     d.shutdown().await;
@@ -338,7 +340,7 @@ async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
     tokio::time::sleep(LEADER_WAIT + Duration::from_secs(1)).await;
-    stores[0].transfer(None, "b").await.unwrap();
+    again(async || stores[0].transfer(None, "b").await).await;
     let d = cluster.begin("d").await;
     let admitted = tokio::time::timeout(PATIENCE, admitting).await.expect("in time").unwrap();
     assert_eq!(admitted, Ok(()));
@@ -349,7 +351,7 @@ async fn a_member_is_admitted_although_another_leads_before_it_has_caught_up() {
 async fn an_admission_ends_when_the_new_member_disappears() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 0);
     let (_stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
-    let admitted = tokio::time::timeout(2 * CATCH_UP_SILENCE_MAX, admitting).await.expect("in time").unwrap();
+    let admitted = tokio::time::timeout(PATIENCE, admitting).await.expect("in time").unwrap();
     assert!(matches!(&admitted, Err(Unchanged::Refused(why)) if why.contains("repeat the command")), "{admitted:?}");
 }
 
@@ -358,12 +360,12 @@ async fn an_admission_ends_when_the_new_member_is_removed() {
     for leader_changes in [false, true] {
         let mut cluster = Cluster::new(&["a", "b", "c"], 0);
         let (stores, admitting) = admit_one_that_is_gone(&mut cluster).await;
-        stores[1].remove("d").await.unwrap();
+        again(async || stores[1].remove("d").await).await;
         until("nobody knows it", || !stores.iter().any(|store| knows(store, "d"))).await;
         if leader_changes {
-            stores[0].transfer(None, "b").await.unwrap();
+            again(async || stores[0].transfer(None, "b").await).await;
         }
-        let admitted = tokio::time::timeout(CATCH_UP_SILENCE_MAX / 2, admitting).await.expect("in time").unwrap();
+        let admitted = tokio::time::timeout(PATIENCE, admitting).await.expect("in time").unwrap();
         assert_eq!(admitted, Err(Unchanged::Refused(GONE.into())));
         assert!(!stores.iter().any(|store| knows(store, "d")), "it stays removed");
     }
@@ -373,7 +375,7 @@ async fn an_admission_ends_when_the_new_member_is_removed() {
 async fn a_transfer_fails_if_another_member_than_the_named_one_leads() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
-    b.transfer(None, "a").await.unwrap();
+    again(async || b.transfer(None, "a").await).await;
     let node = |store: &Store| store.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
     let (from, other, to) = (node(&a), node(&b), c.node());
     until("b knows who leads", || other.roster().leader() == Some(from.id())).await;

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::test_cluster::{Cluster, PATIENCE, create, pods, put, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, commit, create, pods, put, read, undisturbed, until};
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
@@ -80,13 +80,7 @@ async fn a_member_that_lost_its_disk_is_replaced_by_one_command() {
     cluster.disks.insert("c".into(), SimulatedDisk::default());
     let admitting = async {
         let address = cluster.addresses["c"].to_string();
-        loop {
-            match stores["a"].admit("c", &address).await {
-                Ok(()) => return,
-                Err(crate::MembersError::Unreachable { .. }) => tokio::time::sleep(Duration::from_millis(50)).await,
-                Err(error) => panic!("{error}"),
-            }
-        }
+        again(async || stores["a"].admit("c", &address).await).await;
     };
     let (replacement, ()) = tokio::join!(cluster.open("c"), admitting);
     assert_ne!(replacement.node(), old);
@@ -103,7 +97,7 @@ async fn a_member_that_lost_its_disk_is_replaced_by_one_command() {
     create(&replacement, "ns/after").await;
     // Repeating the command changes nothing.
     let address = cluster.addresses["c"].to_string();
-    stores["a"].admit("c", &address).await.unwrap();
+    again(async || stores["a"].admit("c", &address).await).await;
 }
 
 #[tokio::test]
@@ -120,26 +114,32 @@ async fn leaders_are_spread_transferred_and_drained() {
     assert!(stores[0].transfer(None, "nobody").await.is_err());
 
     // Transferred groups stay, although leaders are spread unevenly.
-    stores[2].transfer(None, "a").await.unwrap();
-    tokio::time::sleep(BALANCE_INTERVAL * 3).await;
-    assert_eq!(leads(&stores[1], "a").len(), 6);
+    let stay = async || {
+        again(async || stores[2].transfer(None, "a").await).await;
+        tokio::time::sleep(BALANCE_INTERVAL * 3).await;
+        leads(&stores[1], "a").len() == 6
+    };
+    undisturbed("transferred groups stay", stay).await;
 
-    stores[1].drain("a").await.unwrap();
+    again(async || stores[1].drain("a").await).await;
     until("a leads nothing", || leads(&stores[1], "a").is_empty()).await;
-    assert!(stores[2].cluster().members[0].drained && stores[0].cluster().members[0].drained);
+    until("all know of it", || [0, 2].into_iter().all(|number| stores[number].cluster().members[0].drained)).await;
     assert!(stores[1].transfer(None, "a").await.is_err());
     // Others may come and go.
     stores.remove(1).shutdown().await;
     until("c leads everything", || leads(&stores[1], "c").len() == 6).await;
     stores.insert(1, cluster.open("b").await);
     until("b leads its half", || leads(&stores[1], "b").len() == 3).await;
-    tokio::time::sleep(BALANCE_INTERVAL * 2).await;
-    assert!(leads(&stores[1], "a").is_empty());
+    let stays_away = async || {
+        tokio::time::sleep(BALANCE_INTERVAL * 2).await;
+        leads(&stores[1], "a").is_empty()
+    };
+    undisturbed("a leads nothing while it is drained", stays_away).await;
     assert!(stores[1].cluster().members[0].drained, "b has learned of it");
 
-    stores[1].undrain("a").await.unwrap();
+    again(async || stores[1].undrain("a").await).await;
     until("a leads again", || spread(&stores[1])).await;
-    stores[1].drain("a").await.unwrap();
+    again(async || stores[1].drain("a").await).await;
     stores.remove(0).shutdown().await;
     stores.insert(0, cluster.open("a").await);
     until("a leads again once it was started anew", || spread(&stores[1])).await;
@@ -149,8 +149,8 @@ async fn leaders_are_spread_transferred_and_drained() {
 async fn a_drained_member_leads_if_no_other_can() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
-    stores["b"].drain("a").await.unwrap();
-    stores["b"].drain("b").await.unwrap();
+    again(async || stores["b"].drain("a").await).await;
+    again(async || stores["b"].drain("b").await).await;
     until("c leads", || *stores["c"].leadership().borrow()).await;
     stores.remove("c").unwrap().shutdown().await;
     create(&stores["a"], "ns/first").await;
@@ -160,7 +160,7 @@ async fn a_drained_member_leads_if_no_other_can() {
 async fn a_leader_with_a_full_disk_hands_over_before_it_must_refuse_writes() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
-    stores[1].transfer(None, "a").await.unwrap();
+    again(async || stores[1].transfer(None, "a").await).await;
     until("a leads", || *stores[0].leadership().borrow()).await;
     cluster.disks["a"].set_room(Some(0));
     let large = |number: usize| {
@@ -170,15 +170,14 @@ async fn a_leader_with_a_full_disk_hands_over_before_it_must_refuse_writes() {
     };
     // More entries than its log still has, written on one replica, then on another.
     for number in 0..120 {
-        let written = stores[usize::from(number >= 60)].write(large(number)).await;
-        assert!(matches!(written, Ok(Outcome::Committed { .. })), "{number}: {written:?}");
+        commit(&stores[usize::from(number >= 60)], || large(number)).await; // none is refused for lack of room
     }
     until("another leads, since it can write nothing", || !*stores[0].leadership().borrow()).await;
     until("it is drained", || stores[1].cluster().members[0].drained).await;
     cluster.disks["a"].set_room(None);
     until("a may lead again", || !stores[1].cluster().members[0].drained).await;
     assert!(read(&stores[0], "ns/119").await.is_some());
-    stores[1].transfer(None, "a").await.unwrap();
+    again(async || stores[1].transfer(None, "a").await).await;
     create(&stores[0], "ns/last").await;
 }
 
@@ -187,19 +186,22 @@ async fn a_store_that_is_shut_down_without_a_leader_refuses_writes_at_once() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let alone = cluster.begin("a").await;
     alone.clone().shutdown().await;
-    let began = Instant::now();
-    alone.write(put("ns/a", Expectation::Absent)).await.unwrap_err();
-    assert!(began.elapsed() < crate::limits::LEADER_WAIT, "{:?}", began.elapsed());
+    let at_once = async || {
+        let began = Instant::now();
+        alone.write(put("ns/a", Expectation::Absent)).await.unwrap_err();
+        began.elapsed() < crate::limits::LEADER_WAIT
+    };
+    undisturbed("it does not wait for a leader", at_once).await;
 }
 
 #[tokio::test]
 async fn a_leader_without_a_majority_is_not_available() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
-    stores["b"].transfer(None, "a").await.unwrap();
+    again(async || stores["b"].transfer(None, "a").await).await;
     until("a leads", || stores["a"].is_available() && *stores["a"].leadership().borrow()).await;
     tokio::time::sleep(crate::limits::QUORUM_SILENCE_MAX * 2).await;
-    assert!(stores["a"].is_available(), "although nothing was written for long");
+    until("a is available although nothing was written for long", || stores["a"].is_available()).await;
     for name in ["b", "c"] {
         stores.remove(name).unwrap().shutdown().await;
     }
@@ -211,17 +213,17 @@ async fn a_write_bound_to_a_tenure_is_made_only_in_it() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let tenure = |store: &Store| store.tenure(&store.table(&pods()));
-    stores[0].transfer(None, "a").await.unwrap();
+    again(async || stores[0].transfer(None, "a").await).await;
     until("a leads", || tenure(&stores[0]).is_some() && tenure(&stores[1]).is_none()).await;
     let first = tenure(&stores[0]).unwrap();
     let made = stores[0].write_from(put("ns/first", Expectation::Absent), Some(first)).await.unwrap();
     assert!(matches!(made, Outcome::Committed { .. }) && stores[0].holds(first));
 
-    stores[0].transfer(None, "b").await.unwrap();
+    again(async || stores[0].transfer(None, "b").await).await;
     until("b leads", || tenure(&stores[0]).is_none() && tenure(&stores[1]).is_some()).await;
     let refused = |outcome: Result<Outcome, WriteError>| matches!(outcome, Err(WriteError::NotLeader { .. }));
     assert!(refused(stores[0].write_from(put("ns/second", Expectation::Absent), Some(first)).await));
-    stores[0].transfer(None, "a").await.unwrap();
+    again(async || stores[0].transfer(None, "a").await).await;
     until("a leads again", || tenure(&stores[0]).is_some()).await;
     assert!(tenure(&stores[0]) != Some(first) && !stores[0].holds(first));
     assert!(refused(stores[0].write_from(put("ns/second", Expectation::Absent), Some(first)).await));
@@ -235,9 +237,9 @@ async fn a_member_is_removed_and_a_new_one_joins() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
     let first = create(&stores[0], "ns/first").await;
-    stores[0].remove("b").await.unwrap();
+    again(async || stores[0].remove("b").await).await;
     stores[0].remove("b").await.unwrap_err(); // no member has that name any more
-    assert_eq!(stores[0].cluster().members.len(), 2);
+    until("two are left", || stores[0].cluster().members.len() == 2).await;
     create(&stores[2], "ns/second").await;
     assert_eq!(read(&stores[2], "ns/first").await, Some(first));
 }
@@ -262,10 +264,7 @@ async fn replicas_join_a_store_that_was_founded_alone() {
     let a = cluster.open("a").await;
     let admitting = async {
         let address = cluster.addresses["b"].to_string();
-        while let Err(error) = a.admit("b", &address).await {
-            assert!(matches!(error, crate::MembersError::Unreachable { .. }), "{error}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        again(async || a.admit("b", &address).await).await;
     };
     let (b, ()) = tokio::join!(cluster.open("b"), admitting);
     assert_eq!(read(&b, "ns/first").await, Some(first));
@@ -303,7 +302,7 @@ async fn a_member_that_starts_without_the_others_shows_its_own_state() {
     let b = cluster.open("b").await;
     tokio::time::timeout(PATIENCE, c.ready()).await.expect("two of three are enough");
     create(&c, "ns/third").await;
-    assert!(b.is_available() && c.is_available());
+    until("both are available", || b.is_available() && c.is_available()).await;
 }
 
 #[tokio::test]
@@ -319,7 +318,7 @@ async fn a_replica_that_is_not_a_member_yet_refuses_changes() {
 async fn a_follower_without_a_leader_is_not_available() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
-    stores["b"].transfer(None, "a").await.unwrap();
+    again(async || stores["b"].transfer(None, "a").await).await;
     until("c follows a", || stores["c"].is_available()).await;
     let (a, b) = (stores.remove("a").unwrap(), stores.remove("b").unwrap());
     tokio::join!(a.shutdown(), b.shutdown());
@@ -331,12 +330,12 @@ async fn a_member_that_was_removed_learns_of_it() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
     create(&stores[2], "ns/first").await;
-    stores[0].remove("c").await.unwrap();
+    again(async || stores[0].remove("c").await).await;
     until("c knows", || *stores[2].standing().borrow() == Standing::Removed).await;
     assert!(!stores[2].is_available());
     // Admitted again with the data that it has, it is a member.
     let second = create(&stores[0], "ns/second").await;
-    stores[1].admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
+    again(async || stores[1].admit("c", &cluster.addresses["c"].to_string()).await).await;
     tokio::time::timeout(PATIENCE, stores[2].ready()).await.expect("c is a member");
     assert_eq!(read(&stores[2], "ns/second").await, Some(second));
 }
@@ -346,7 +345,7 @@ async fn a_member_that_was_removed_while_it_was_down_learns_of_it_when_it_starts
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
     stores.remove("c").unwrap().shutdown().await;
-    stores["a"].remove("c").await.unwrap();
+    again(async || stores["a"].remove("c").await).await;
     let c = cluster.begin("c").await;
     until("c knows", || *c.standing().borrow() == Standing::Removed).await;
 }
@@ -372,7 +371,7 @@ async fn repeating_a_join_finishes_one_that_a_former_leader_began() {
             tokio::time::timeout(PATIENCE, store.ready()).await.expect("a cluster");
         }
         let [a, b, c] = <[Store; 3]>::try_from(stores).unwrap_or_else(|_| panic!("three"));
-        b.transfer(None, "a").await.unwrap();
+        again(async || b.transfer(None, "a").await).await;
         create(&b, "ns/first").await;
         let d = cluster.begin("d").await;
         let address = cluster.addresses["d"].to_string();
@@ -381,15 +380,15 @@ async fn repeating_a_join_finishes_one_that_a_former_leader_began() {
             a.shutdown().await;
         };
         let (_, ()) = tokio::join!(b.admit("d", &address), stop);
-        c.admit("d", &address).await.unwrap();
+        again(async || c.admit("d", &address).await).await;
         tokio::time::timeout(PATIENCE, d.ready()).await.expect("d is a member");
         let all: Vec<(String, bool)> = ["a", "b", "c", "d"].map(|name| (name.to_owned(), true)).into();
-        assert_eq!(voters(&b), all, "after {pause_ms} ms");
+        until(&format!("all vote, after {pause_ms} ms"), || voters(&b) == all).await;
         create(&d, "ns/second").await;
         let a = three("a").await;
         tokio::time::timeout(PATIENCE, a.ready()).await.expect("a is a member again");
         assert!(read(&a, "ns/second").await.is_some());
-        assert_eq!(voters(&a), all);
+        until("all vote, as a knows", || voters(&a) == all).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::test_cluster::{Cluster, PATIENCE, create, pods, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, create, pods, read, until};
 use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::shard_map::DEFAULT_GROUP;
@@ -27,7 +27,7 @@ fn copy(disk: &SimulatedDisk, from: &str, to: &Path) {
 async fn a_member_that_ended_while_it_installed_a_snapshot_is_salvaged() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
-    b.transfer(None, "a").await.unwrap();
+    again(async || b.transfer(None, "a").await).await;
     create(&a, "ns/first").await;
     assert!(read(&c, "ns/first").await.is_some());
     c.shutdown().await;
@@ -64,7 +64,7 @@ async fn a_salvage_yields_all_tables_or_fails() {
         let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
         create(&a, "ns/first").await;
         assert!(read(&c, "ns/first").await.is_some());
-        b.transfer(None, "b").await.unwrap();
+        again(async || b.transfer(None, "b").await).await;
         let (release, released) = oneshot::channel();
         let node = c.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
         node.reading().hold_applying(released.map(drop)).await;

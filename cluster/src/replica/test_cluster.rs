@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
 use crate::peer::test_net::Authority;
+pub(super) use crate::peer::test_net::undisturbed;
 use crate::{
-    Draft, Expectation, Initial, Key, Layout, Membership, Mutation, OpenError, Options, Outcome, Revision, Store,
-    TableId, TableOptions, Write,
+    Draft, Expectation, Initial, Key, Layout, MembersError, Membership, Mutation, OpenError, Options, Outcome,
+    ReadError, Revision, Store, Table, TableId, TableOptions, Write, WriteError,
 };
 
 /// The members of a cluster, each with its disk.
@@ -92,17 +93,58 @@ pub(super) fn put(key: &str, expectation: Expectation) -> Write {
 }
 
 pub(super) async fn create(store: &Store, key: &str) -> Revision {
-    match store.write(put(key, Expectation::Absent)).await.unwrap() {
-        Outcome::Committed { object, .. } => object.revision(),
-        Outcome::Conflict { .. } => panic!("{key} is there"),
+    commit(store, || put(key, Expectation::Absent)).await
+}
+
+/// Creates an object, and repeats that if no leader answers in time, as it happens on a busy machine.
+pub(super) async fn commit(store: &Store, write: impl Fn() -> Write) -> Revision {
+    let (began, mut may_be_there) = (Instant::now(), false);
+    loop {
+        match store.write(write()).await {
+            Ok(Outcome::Committed { object, .. }) => return object.revision(),
+            Ok(Outcome::Conflict { current: Some(object) }) if may_be_there => return object.revision(),
+            Ok(Outcome::Conflict { current }) => panic!("there is {current:?}"),
+            Err(error) => {
+                let passes = matches!(error, WriteError::Unavailable | WriteError::Unknown);
+                assert!(passes && began.elapsed() < PATIENCE, "{error}");
+                may_be_there |= !error.is_definite();
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 /// Returns the objects of a consistent read.
 pub(super) async fn read(store: &Store, key: &str) -> Option<Revision> {
     let table = store.table(&pods());
-    store.barrier(&table).await.unwrap();
+    catch_up(store, &table).await;
     table.get(key).map(|object| object.revision())
+}
+
+/// Waits until a store shows what was acknowledged before. Asks again if no leader answers in time.
+pub(super) async fn catch_up(store: &Store, table: &Table) {
+    let began = Instant::now();
+    while let Err(error) = store.barrier(table).await {
+        assert!(matches!(error, ReadError::Unavailable) && began.elapsed() < PATIENCE, "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Makes a change of members or leaders, and repeats it while it fails for a reason that passes, such as an election.
+pub(super) async fn again(mut change: impl AsyncFnMut() -> Result<(), MembersError>) {
+    let began = Instant::now();
+    while let Err(error) = change().await {
+        let passes = !matches!(
+            error,
+            MembersError::Alone
+                | MembersError::NoMember
+                | MembersError::Unknown(_)
+                | MembersError::UnknownGroup(_)
+                | MembersError::Other { .. }
+        );
+        assert!(passes && began.elapsed() < PATIENCE, "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 /// How long tests wait for an event that must happen: only a test that hangs takes longer, even on a busy machine.

@@ -22,11 +22,11 @@ const LIMIT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Functions that commands may use besides programs of the system.
 const PRELUDE: &str = r#"set -o pipefail
-eventually() { local i o; for i in $(seq 60); do if o=$("$@" 2>&1); then printf '%s\n' "$o"; return 0; fi; sleep 0.25; done; printf '%s\n' "$o"; return 1; }
+eventually() { local i o; for i in $(seq 240); do if o=$("$@" 2>&1); then printf '%s\n' "$o"; return 0; fi; sleep 0.25; done; printf '%s\n' "$o"; return 1; }
 y() { printf -- '---\n%s\n' "$1"; }
-becomes() { local i o w=$1; shift; for i in $(seq 60); do o=$("$@" 2>&1); [ "$o" = "$w" ] && break; sleep 0.25; done; printf '%s\n' "$o"; [ "$o" = "$w" ]; }
+becomes() { local i o w=$1; shift; for i in $(seq 240); do o=$("$@" 2>&1); [ "$o" = "$w" ] && break; sleep 0.25; done; printf '%s\n' "$o"; [ "$o" = "$w" ]; }
 "#;
-const SETTLED: &str = "kubectl create namespace $NS; for i in $(seq 100); do kubectl get serviceaccount/default \
+const SETTLED: &str = "kubectl create namespace $NS; for i in $(seq 600); do kubectl get serviceaccount/default \
     configmap/kube-root-ca.crt >/dev/null 2>&1 && break; sleep 0.1; done";
 /// Deletes objects that would never disappear without nodes and volume controllers.
 const CLEARED: &str = "kubectl delete namespace $NS --wait=false; kubectl delete pods --all --force --grace-period=0 \

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::disk::Disk;
 use super::wires::Wires;
+use crate::support::PATIENCE;
 
-/// How long a member may take to end after SIGTERM.
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How many bytes of a member's standard error a report shows.
 const MESSAGES_BYTES_MAX: usize = 4_000;
@@ -161,7 +160,7 @@ impl Member {
 
     pub fn terminate(&mut self) {
         self.signal("TERM");
-        let deadline = Instant::now() + STOP_TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         let child = self.child.as_mut().expect("a running member");
         let status = loop {
             if let Some(status) = child.try_wait().expect("a child") {

@@ -23,7 +23,7 @@ use member::{Member, Peers};
 pub use wires::{Wires, apart};
 
 /// How long a fleet may take until every member is ready, even on a busy machine.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(180);
 /// Only one fleet runs at a time, so that none slows another one down.
 static TURN: Mutex<()> = Mutex::new(());
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -229,7 +229,8 @@ impl Fleet {
         self.members[number].disk()
     }
 
-    /// Returns the member that leads the first group. Returns the first member if none knows the leader.
+    /// Returns the member that leads the first group. On a busy machine, that group may have no leader for a moment, or
+    /// no member answers in time, so this waits until a member knows one. Returns the first member if none ever does.
     pub fn leader(&self, endpoints: &Endpoints) -> usize {
         let ask = |member| {
             let answer = endpoints.request(member, "GET", "/flotilla/v1/cluster", "", PROBE_TIMEOUT)?;
@@ -237,7 +238,14 @@ impl Fleet {
             let name = cluster["groups"][0]["leader"].as_str()?.to_owned();
             (0..self.size()).find(|number| member::name(*number) == name)
         };
-        (0..self.size()).find_map(ask).unwrap_or(0)
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while self.size() > 1 && Instant::now() < deadline {
+            if let Some(leader) = (0..self.size()).find_map(ask) {
+                return leader;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        0
     }
 
     /// Transfers leadership to a member. Returns whether that succeeded.
@@ -249,13 +257,23 @@ impl Fleet {
     pub fn drain(&self, number: usize, is_drained: bool) {
         let name = self.members[number].name();
         let arguments: &[&str] = if is_drained { &["drain", &name] } else { &["drain", &name, "--undo"] };
-        assert!(self.members[number].administer(arguments), "{arguments:?} fails: {}", self.messages());
+        self.insist(number, arguments);
     }
 
     /// Divides resources into other numbers of shards.
     pub fn divide(&self, shards: &[&str]) {
         let arguments: Vec<&str> = std::iter::once("shards").chain(shards.iter().copied()).collect();
-        assert!(self.members[0].administer(&arguments), "{shards:?} are refused: {}", self.messages());
+        self.insist(0, &arguments);
+    }
+
+    /// Runs `flotilla cluster` against a member until it succeeds. On a busy machine, the group that decides may have
+    /// no leader for a moment, or the change may take longer than the command waits.
+    fn insist(&self, number: usize, arguments: &[&str]) {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while !self.members[number].administer(arguments) {
+            assert!(Instant::now() < deadline, "{arguments:?} fails: {}", self.messages());
+            std::thread::sleep(POLL_INTERVAL);
+        }
     }
 
     /// Kills a member and deletes its disk. After some time, starts a new member in its place; with `removes`, removes

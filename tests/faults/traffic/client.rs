@@ -6,14 +6,12 @@ use rand::Rng as _;
 
 use super::Traffic;
 use crate::history::Interval;
-use crate::support::{Answer, Connection, Watch};
+use crate::support::{Answer, Connection, PATIENCE, Watch};
 
-/// How long the client waits for an answer.
-const TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the client waits for an answer. On a busy machine, a healthy member may take long.
+const TIMEOUT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 3 });
 /// The pause after a failed connection, or a request without an answer.
 const BACKOFF: Duration = Duration::from_millis(20);
-/// How long the client tries to connect, before the test fails.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 /// One in so many requests goes to another member.
 const MOVES_ONE_IN: u32 = 20;
 
@@ -83,7 +81,7 @@ impl<'a> Client<'a> {
     /// Connects to the given member, or to any, unless the client is connected. Retries until a member accepts.
     fn connect(&mut self, member: Option<usize>) {
         let endpoints = &self.traffic.endpoints;
-        let deadline = Instant::now() + CONNECT_TIMEOUT;
+        let deadline = Instant::now() + PATIENCE;
         while self.connection.is_none() {
             assert!(Instant::now() < deadline, "no member accepts connections");
             self.member = member.unwrap_or_else(|| rand::rng().random_range(0..endpoints.members.len()));

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::Client;
+use crate::support::PATIENCE;
 
 const GROUP: &str = "faults.example.com";
 const PLURAL: &str = "widgets";
@@ -12,11 +13,10 @@ const KIND: &str = "Widget";
 /// The prefix of the paths under which its objects are listed and watched.
 pub const PREFIX: &str = "/apis/faults.example.com/v1";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Creates the definition, and waits until every member serves the type.
 pub fn define(client: &mut Client, members: usize) {
-    let (deadline, definition) = (Instant::now() + PREPARE_TIMEOUT, definition().to_string());
+    let (deadline, definition) = (Instant::now() + PATIENCE, definition().to_string());
     for member in 0..members {
         while client.call_member(member, "GET", PREFIX).1.is_none_or(|answer| answer.status != 200) {
             assert!(Instant::now() < deadline, "member {member} does not serve {PLURAL}.{GROUP}");

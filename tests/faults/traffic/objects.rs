@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Client, custom};
 use crate::history::{Key, Revision, Scope, Seen, Table};
+use crate::support::PATIENCE;
 
 pub const NAMESPACES: [&str; 3] = ["faults-0", "faults-1", "faults-2"];
 /// The number of objects in each table and namespace.
@@ -17,7 +18,6 @@ const PREFIX: &str = "f-";
 /// The name of the object that is written last.
 const LAST: &str = "f-last";
 const VALUE: &str = "value";
-const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The latest version of an object that any client saw.
 #[derive(Clone)]
@@ -140,7 +140,7 @@ pub fn path(key: &Key) -> String {
 
 /// Creates the namespaces, and waits for their default ServiceAccounts, without which no pods can be created.
 pub fn make_namespaces(client: &mut Client) {
-    let deadline = Instant::now() + PREPARE_TIMEOUT;
+    let deadline = Instant::now() + PATIENCE;
     for namespace in NAMESPACES {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}).to_string();
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::objects::{self, NAMESPACES};
 use super::{Client, Record, Revisions, Traffic};
 use crate::history::{Get, Interval, Key, List, RefusedPage, Revision, Scope, Seen, Table};
-use crate::support::Answer;
+use crate::support::{Answer, PATIENCE};
 
 /// The pauses between two reads of one reader.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -16,8 +16,6 @@ const LIST_PAUSE: Duration = Duration::from_millis(40);
 /// One read in so many accepts any state instead of the most recent one.
 const CACHED_ONE_IN: u32 = 4;
 const PAGE: usize = 7;
-/// How long a reader may take for the first and the last lists, while no fault is injected.
-const CALM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Gets objects until the traffic stops.
 pub fn get(traffic: &Traffic) -> Record {
@@ -185,7 +183,7 @@ pub fn list_finally(traffic: &Traffic) -> Record {
 }
 
 fn insist(mut attempt: impl FnMut() -> Option<List>) -> List {
-    let deadline = Instant::now() + CALM_TIMEOUT;
+    let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(list) = attempt() {
             return list;

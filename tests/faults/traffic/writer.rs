@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::objects::{self, Known};
 use super::{Client, Record, Traffic, reader};
 use crate::history::{Get, Intent, Key, Seen, Write, WriteOutcome};
-use crate::support::Answer;
+use crate::support::{Answer, PATIENCE};
 
 /// The pause between two writes of one writer.
 const PAUSE: Duration = Duration::from_millis(3);
@@ -16,8 +16,6 @@ const PAUSE: Duration = Duration::from_millis(3);
 const DELETIONS_ONE_IN: u32 = 20;
 /// One in so many deletions has no expectation.
 const UNCONDITIONAL_ONE_IN: u32 = 4;
-/// How long the last writes may take.
-const LAST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Writes until the traffic stops.
 pub fn write(traffic: &Traffic, number: usize) -> Record {
@@ -34,7 +32,7 @@ pub fn write(traffic: &Traffic, number: usize) -> Record {
 pub fn write_last(traffic: &Traffic) -> Record {
     let client = Client::new(traffic);
     let mut writer = Writer { traffic, client, number: usize::MAX, written: 0, record: Record::default() };
-    let deadline = Instant::now() + LAST_TIMEOUT;
+    let deadline = Instant::now() + PATIENCE;
     for key in super::last_keys() {
         while !matches!(writer.create(&key), WriteOutcome::Put(_) | WriteOutcome::AlreadyExists) {
             assert!(Instant::now() < deadline, "{key} cannot be written although no fault is active");

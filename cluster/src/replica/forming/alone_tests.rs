@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::disk::simulated::SimulatedDisk;
 use crate::machine::Machine;
-use crate::replica::test_cluster::{Cluster, PATIENCE, create, pods, read};
+use crate::replica::test_cluster::{Cluster, PATIENCE, again, create, pods, read};
 use crate::{MembersError, Options, Revision, Standing, Store, TableOptions};
 
 /// Opens the store on a disk as a single replica, as a server does that is given no others.
@@ -26,10 +26,7 @@ async fn filled(disk: &SimulatedDisk, key: &str) -> Revision {
 
 async fn admit(store: &Store, cluster: &Cluster, name: &str) {
     let address = cluster.addresses[name].to_string();
-    while let Err(error) = store.admit(name, &address).await {
-        assert!(matches!(error, MembersError::Unreachable { .. }), "{error}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    again(async || store.admit(name, &address).await).await;
 }
 
 async fn ready(store: &Store) {
@@ -61,7 +58,7 @@ async fn a_single_replica_keeps_its_data_when_others_join() {
         }
         let second = create(&c, "ns/second").await;
         // Every group knows the replica's address, and follows others.
-        b.transfer(None, "b").await.unwrap();
+        again(async || b.transfer(None, "b").await).await;
         let third = create(&c, "ns/third").await;
         a.shutdown().await;
         create(&b, "ns/fourth").await;
@@ -105,7 +102,7 @@ async fn a_single_replica_has_the_address_of_its_last_start() {
     let b = cluster.begin("b").await;
     admit(&a, &cluster, "b").await;
     ready(&b).await;
-    b.transfer(None, "b").await.unwrap();
+    again(async || b.transfer(None, "b").await).await;
     create(&b, "ns/second").await;
     assert!(read(&a, "ns/second").await.is_some());
 }

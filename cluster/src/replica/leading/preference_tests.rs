@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
-use crate::replica::test_cluster::{Cluster, create, until};
+use crate::replica::test_cluster::{Cluster, again, create, undisturbed, until};
 use crate::{MembersError, Store};
 
 /// Returns the name of the member that leads a group, as a store knows.
@@ -35,11 +35,14 @@ async fn shut_down(stores: impl IntoIterator<Item = Store>) {
 async fn a_group_returns_to_its_preferred_member_after_restarts() {
     let cluster = Cluster::new(&["a", "b", "c"], 2);
     let [a, b, c] = open_three(&cluster).await;
-    a.prefer(None, "b").await.unwrap();
-    a.prefer(None, "b").await.unwrap(); // safe to repeat
-    assert_eq!(led(&b, "b"), 3);
-    some_rounds().await;
-    assert_eq!(led(&a, "b"), 3, "it keeps them although that is uneven");
+    again(async || a.prefer(None, "b").await).await;
+    again(async || a.prefer(None, "b").await).await; // safe to repeat
+    let keeps = async || {
+        until("b leads everything", || led(&b, "b") == 3).await;
+        some_rounds().await;
+        led(&a, "b") == 3
+    };
+    undisturbed("it keeps them although that is uneven", keeps).await;
 
     b.shutdown().await;
     until("others lead", || led(&a, "a") + led(&a, "c") == 3).await;
@@ -50,15 +53,18 @@ async fn a_group_returns_to_its_preferred_member_after_restarts() {
     let id = b.node();
     shut_down([a, b, c]).await;
     let [a, b, c] = open_three(&cluster).await;
-    until("b leads everything again", || led(&a, "b") == 3).await;
-    some_rounds().await;
-    assert_eq!(led(&c, "b"), 3);
+    let keeps = async || {
+        until("b leads everything again", || led(&a, "b") == 3).await;
+        some_rounds().await;
+        led(&c, "b") == 3
+    };
+    undisturbed("it keeps them after all were restarted", keeps).await;
     let groups = ["default", "g1", "g2"].map(|group| (group.to_owned(), id));
     assert_eq!(c.cluster().preferred, BTreeMap::from(groups));
 
-    b.prefer_nobody(Some("g1")).await.unwrap();
+    again(async || b.prefer_nobody(Some("g1")).await).await;
     assert_eq!(b.cluster().preferred.len(), 2);
-    c.prefer_nobody(None).await.unwrap();
+    again(async || c.prefer_nobody(None).await).await;
     assert!(c.cluster().preferred.is_empty());
     until("leaders are spread", || ["a", "b", "c"].iter().all(|name| led(&a, name) == 1)).await;
     shut_down([a, b, c]).await;
@@ -68,14 +74,17 @@ async fn a_group_returns_to_its_preferred_member_after_restarts() {
 async fn a_transfer_outlasts_older_preferences_for_a_while() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = open_three(&cluster).await;
-    a.prefer(Some("g1"), "b").await.unwrap();
+    again(async || a.prefer(Some("g1"), "b").await).await;
     until("c knows", || c.cluster().preferred.len() == 1).await;
-    a.transfer(Some("g1"), "c").await.unwrap();
-    some_rounds().await;
-    assert_eq!(leader(&b, "g1"), "c");
+    let stays = async || {
+        again(async || a.transfer(Some("g1"), "c").await).await;
+        some_rounds().await;
+        leader(&b, "g1") == "c"
+    };
+    undisturbed("it stays where it was transferred to", stays).await;
 
-    a.prefer(Some("g1"), "a").await.unwrap();
-    assert_eq!(leader(&a, "g1"), "a");
+    again(async || a.prefer(Some("g1"), "a").await).await;
+    until("a leads", || leader(&a, "g1") == "a").await;
     a.shutdown().await;
     until("another leads", || ["b", "c"].contains(&&*leader(&b, "g1"))).await;
     let a = cluster.open("a").await;
@@ -87,13 +96,16 @@ async fn a_transfer_outlasts_older_preferences_for_a_while() {
 async fn a_preference_is_stored_although_the_member_cannot_lead_yet() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = open_three(&cluster).await;
-    b.drain("b").await.unwrap();
+    again(async || b.drain("b").await).await;
     let deferred = a.prefer(Some("g1"), "b").await.unwrap_err();
     assert!(matches!(deferred, MembersError::Deferred { .. }), "{deferred}");
     assert!(deferred.to_string().ends_with("cannot lead yet: b: the member is drained"), "{deferred}");
-    some_rounds().await;
-    assert_ne!(leader(&a, "g1"), "b");
-    a.undrain("b").await.unwrap();
+    let stays_away = async || {
+        some_rounds().await;
+        leader(&a, "g1") != "b"
+    };
+    undisturbed("b does not lead while it is drained", stays_away).await;
+    again(async || a.undrain("b").await).await;
     until("b leads", || leader(&a, "g1") == "b").await;
     for refused in [a.prefer(Some("none"), "b").await, a.prefer_nobody(Some("none")).await] {
         assert_eq!(refused, Err(MembersError::UnknownGroup("none".into())));
@@ -106,17 +118,17 @@ async fn a_preference_is_stored_although_the_member_cannot_lead_yet() {
 async fn a_replacement_inherits_the_preference_and_its_removal_ends_it() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 2);
     let [a, b, c] = open_three(&cluster).await;
-    a.prefer(None, "c").await.unwrap();
-    a.prefer(Some("g2"), "b").await.unwrap();
+    again(async || a.prefer(None, "c").await).await;
+    again(async || a.prefer(Some("g2"), "b").await).await;
     c.shutdown().await;
     cluster.disks.insert("c".to_owned(), SimulatedDisk::default());
     let c = cluster.begin("c").await;
-    a.admit("c", &cluster.addresses["c"].to_string()).await.unwrap();
+    again(async || a.admit("c", &cluster.addresses["c"].to_string()).await).await;
     until("c leads again", || led(&a, "c") == 2).await;
     let preferred = |store: &Store| store.registry().map().preferred.clone();
     assert_eq!(preferred(&a), [(0, c.node()), (1, c.node()), (2, b.node())].into());
 
-    a.remove("c").await.unwrap();
+    again(async || a.remove("c").await).await;
     assert_eq!(preferred(&a), [(2, b.node())].into());
     create(&a, "ns/first").await;
     shut_down([a, b, c]).await;
@@ -129,15 +141,18 @@ async fn ids_of_former_members_are_ignored_and_a_single_replica_takes_preference
     // As in a map that outlived its members.
     a.change_preferences(|map| map.preferring([0, 1], Some(1))).await.unwrap();
     assert!(a.cluster().preferred.is_empty(), "nobody has that id");
-    some_rounds().await;
-    assert_eq!((led(&a, "a"), led(&a, "b")), (1, 1), "leaders are spread as if nothing were preferred");
-    a.remove("b").await.unwrap();
-    a.prefer(Some("g1"), "a").await.unwrap();
+    let are_spread = async || {
+        some_rounds().await;
+        (led(&a, "a"), led(&a, "b")) == (1, 1)
+    };
+    undisturbed("leaders are spread as if nothing were preferred", are_spread).await;
+    again(async || a.remove("b").await).await;
+    again(async || a.prefer(Some("g1"), "a").await).await;
     assert_eq!(a.cluster().preferred, [("g1".to_owned(), a.node())].into());
     shut_down([a, b]).await;
     cluster.addresses.remove("b");
     let a = cluster.open("a").await;
     create(&a, "ns/first").await;
-    assert_eq!(led(&a, "a"), 2);
+    until("a leads everything", || led(&a, "a") == 2).await;
     a.shutdown().await;
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 use futures_util::FutureExt;
 
 use super::room;
-use crate::replica::test_cluster::{Cluster, create, pods, until};
+use crate::replica::test_cluster::{Cluster, again, create, pods, until};
 use crate::{Draft, Expectation, Key, Layout, Mutation, Outcome, Write, WriteError};
 
 /// The pause between two writes. Segments are small here, and a replica must report the lack of room while its segment
-/// still has some.
-const PACE: Duration = Duration::from_millis(5);
+/// still has some, also on a busy machine.
+const PACE: Duration = Duration::from_millis(50);
 
 fn large(number: usize) -> Write {
     let draft = Draft { bytes: vec![b'0'; 20 << 10], layout: Layout::default(), ..Draft::default() };
@@ -30,11 +30,13 @@ async fn members_are_removed_although_a_majority_has_no_room_for_writes() {
         match stores[0].write(large(number)).await {
             Ok(Outcome::Committed { .. }) => assert!(number < 999, "there is room"),
             Err(WriteError::NoSpace) => break,
+            // No leader answered in time, as it happens on a busy machine.
+            Err(WriteError::Unavailable | WriteError::Unknown) => assert!(number < 999, "nobody leads"),
             other => panic!("{number}: {other:?}"),
         }
         tokio::time::sleep(PACE).await;
     }
-    stores[0].remove("c").await.unwrap();
+    again(async || stores[0].remove("c").await).await;
     until("c has no vote", || stores[0].cluster().members.len() == 2).await;
     cluster.disks["b"].set_room(None);
     until("b has room", || !stores[0].cluster().members.iter().any(|member| member.drained)).await;

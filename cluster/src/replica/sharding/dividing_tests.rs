@@ -33,8 +33,8 @@ async fn fill(store: &Store, objects: usize) {
     futures_util::future::join_all(keys.iter().map(|key| create(store, key))).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_table_is_divided_under_traffic() {
+/// Divides a table under traffic. Returns whether no write waited long, compared with the divisions.
+async fn writes_go_on_during_divisions() -> bool {
     let store = open(&SimulatedDisk::default()).await;
     fill(&store, 3_000).await;
     let traffic = Traffic::begin(std::slice::from_ref(&store));
@@ -51,10 +51,15 @@ async fn a_table_is_divided_under_traffic() {
     tokio::time::sleep(Duration::from_millis(150)).await;
     let slowest = traffic.end(&store).await;
     eprintln!("the slowest write took {slowest:?}");
-    // Writes go on while a table is divided. On a busy machine everything takes longer.
-    assert!(slowest < Duration::from_secs(1).max(longest / 2), "{slowest:?} of {longest:?}");
     assert!(matches!(store.divide(&pods(), 0).await, Err(crate::DivideError::Shards(_))));
     store.shutdown().await;
+    // On a busy machine everything takes longer.
+    slowest < Duration::from_secs(1).max(longest / 2)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_is_divided_under_traffic() {
+    test_cluster::undisturbed("writes go on during divisions", writes_go_on_during_divisions).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -100,10 +105,12 @@ async fn the_old_division_is_freed_after_the_history_window() {
     let machine = || Machine::with_disk(Arc::new(disk.clone()));
     let store = Store::open_on(machine(), None, short.clone()).await.unwrap();
     fill(&store, 300).await;
+    let began = Instant::now();
     store.divide(&pods(), 3).await.unwrap();
     let table = store.table(&pods());
     let former = table.divisions()[0].clone();
-    assert_eq!(former.shards()[0].shard.keyspace_len(), 300);
+    let kept = former.shards()[0].shard.keyspace_len();
+    assert!(kept == 300 || began.elapsed() >= short.history_age_max, "only {kept} within the history window");
     let began = Instant::now();
     while former.shards()[0].shard.keyspace_len() > 0 {
         assert!(began.elapsed() < PATIENCE, "it keeps what nobody can ask for any more");
@@ -211,7 +218,7 @@ async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
         let stores = cluster.open_all().await;
         let traffic = Traffic::begin(&stores[..2]);
         // The traffic uses two of the stores; the third one leads and is stopped.
-        stores[0].transfer(None, "c").await.unwrap();
+        test_cluster::again(async || stores[0].transfer(None, "c").await).await;
         test_cluster::until("c leads", || *stores[2].leadership().borrow()).await;
         let dividing = stores[0].clone();
         let dividing = tokio::spawn(async move { dividing.divide(&pods(), 4).await });

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::replica::test_cluster::{PATIENCE, catch_up};
 use crate::{
     Change, ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Outcome, ReadError, Revision, Selection,
     Snapshot, SnapshotError, Store, Table, TableId, Terms, Write, WriteError,
@@ -30,7 +31,7 @@ fn deletion(key: &str, revision: Revision) -> Write {
 }
 
 /// How long a visible change may take to reach the history, on a busy machine.
-const RECORDING_TIME: Duration = Duration::from_secs(5);
+const RECORDING_TIME: Duration = PATIENCE;
 
 /// The last answer that a writer received for each key: the revision, and whether the object exists.
 pub(super) type Acknowledged = Arc<Mutex<BTreeMap<String, (Revision, bool)>>>;
@@ -85,7 +86,7 @@ impl Traffic {
             assert!(task.await.unwrap() > 0, "every task got something done");
         }
         let table = store.table(&pods());
-        store.barrier(&table).await.unwrap();
+        catch_up(store, &table).await;
         let changes = table.changes(self.since, usize::MAX).unwrap();
         check_history(&changes);
         for watcher in self.watchers {
@@ -143,6 +144,7 @@ pub(super) async fn keep_writing(
             }
             Ok(Outcome::Conflict { current }) => panic!("nobody else writes {key}: {last:?} {current:?}"),
             Err(WriteError::Closed) => return count.max(1),
+            Err(WriteError::Unavailable) => {} // no leader was found in time, as it happens on a busy machine
             Err(error) => panic!("{key}: {error}"),
         }
     }
@@ -159,6 +161,7 @@ async fn keep_reading(store: Store, stopped: Arc<AtomicBool>, acknowledged: Ackn
         let revision = match store.barrier(&table).await {
             Ok(revision) => revision,
             Err(ReadError::Closed) => return count.max(1),
+            Err(ReadError::Unavailable) => continue, // as for a write
             Err(error) => panic!("{error}"),
         };
         assert!(revision >= last, "{revision} after {last}");
