@@ -14,8 +14,8 @@ const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
 const SCHEMA_UID: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
-/// With these limits, one share of a level is one seat. A request waits for a seat for a quarter of its time, which must
-/// be enough even on a busy machine.
+/// With these limits, one share of a level is one seat. A request waits for a seat for a quarter of its time, which
+/// must be enough even on a busy machine.
 const FLAGS: [&str; 5] =
     ["--max-requests-inflight", "100", "--max-mutating-requests-inflight", "100", "--request-timeout-seconds=480"];
 
