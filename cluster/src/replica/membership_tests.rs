@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::sharding::mapping;
-use super::test_cluster::{Cluster, PATIENCE, again, create, pods, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, create, divide, pods, read, until};
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::LEADER_WAIT;
 use crate::raft::{GONE, Unchanged};
@@ -248,7 +248,7 @@ async fn a_member_changes_groups_that_it_did_not_know_yet() {
     let (release, released) = oneshot::channel();
     let node = a.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
     node.reading().hold_applying(released.map(drop)).await;
-    b.divide(&pods(), 4).await.unwrap();
+    divide(&b, 4).await;
     assert_eq!(a.running().groups.all().len(), 1, "a has not heard of the map");
     let releasing = async {
         tokio::time::sleep(Duration::from_secs(1)).await;

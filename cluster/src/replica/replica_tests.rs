@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
-use super::test_cluster::{Cluster, PATIENCE, again, commit, create, pods, put, read, undisturbed, until};
+use super::test_cluster::{Cluster, PATIENCE, again, commit, create, lead, pods, put, read, undisturbed, until};
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::BALANCE_INTERVAL;
 use crate::machine::Machine;
@@ -160,8 +160,7 @@ async fn a_drained_member_leads_if_no_other_can() {
 async fn a_leader_with_a_full_disk_hands_over_before_it_must_refuse_writes() {
     let cluster = Cluster::new(&["a", "b", "c"], 1);
     let stores = cluster.open_all().await;
-    again(async || stores[1].transfer(None, "a").await).await;
-    until("a leads", || *stores[0].leadership().borrow()).await;
+    lead(&stores[1], "a", || *stores[0].leadership().borrow()).await;
     cluster.disks["a"].set_room(Some(0));
     let large = |number: usize| {
         let draft = Draft { bytes: vec![b'0'; 20 << 10], layout: Layout::default(), ..Draft::default() };
@@ -198,8 +197,7 @@ async fn a_store_that_is_shut_down_without_a_leader_refuses_writes_at_once() {
 async fn a_leader_without_a_majority_is_not_available() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let mut stores: BTreeMap<String, Store> = cluster.addresses.keys().cloned().zip(cluster.open_all().await).collect();
-    again(async || stores["b"].transfer(None, "a").await).await;
-    until("a leads", || stores["a"].is_available() && *stores["a"].leadership().borrow()).await;
+    lead(&stores["b"], "a", || stores["a"].is_available() && *stores["a"].leadership().borrow()).await;
     tokio::time::sleep(crate::limits::QUORUM_SILENCE_MAX * 2).await;
     until("a is available although nothing was written for long", || stores["a"].is_available()).await;
     for name in ["b", "c"] {
@@ -213,23 +211,29 @@ async fn a_write_bound_to_a_tenure_is_made_only_in_it() {
     let cluster = Cluster::new(&["a", "b", "c"], 0);
     let stores = cluster.open_all().await;
     let tenure = |store: &Store| store.tenure(&store.table(&pods()));
-    again(async || stores[0].transfer(None, "a").await).await;
-    until("a leads", || tenure(&stores[0]).is_some() && tenure(&stores[1]).is_none()).await;
-    let first = tenure(&stores[0]).unwrap();
-    let made = stores[0].write_from(put("ns/first", Expectation::Absent), Some(first)).await.unwrap();
-    assert!(matches!(made, Outcome::Committed { .. }) && stores[0].holds(first));
-
-    again(async || stores[0].transfer(None, "b").await).await;
-    until("b leads", || tenure(&stores[0]).is_none() && tenure(&stores[1]).is_some()).await;
     let refused = |outcome: Result<Outcome, WriteError>| matches!(outcome, Err(WriteError::NotLeader { .. }));
-    assert!(refused(stores[0].write_from(put("ns/second", Expectation::Absent), Some(first)).await));
-    again(async || stores[0].transfer(None, "a").await).await;
-    until("a leads again", || tenure(&stores[0]).is_some()).await;
-    assert!(tenure(&stores[0]) != Some(first) && !stores[0].holds(first));
-    assert!(refused(stores[0].write_from(put("ns/second", Expectation::Absent), Some(first)).await));
-    assert_eq!(read(&stores[2], "ns/second").await, None);
-    let now = tenure(&stores[0]);
-    assert!(stores[0].write_from(put("ns/second", Expectation::Absent), now).await.is_ok());
+    let mut attempts = 0;
+    let are_bound = async || {
+        attempts += 1;
+        let [one, two] = ["first", "second"].map(|name| format!("ns/{name}-{attempts}"));
+        let (first_write, second_write) = (put(&one, Expectation::Absent), || put(&two, Expectation::Absent));
+        lead(&stores[0], "a", || tenure(&stores[0]).is_some()).await;
+        let Some(first) = tenure(&stores[0]) else { return false };
+        let made = stores[0].write_from(first_write, Some(first)).await;
+        if !made.is_ok_and(|made| made.is_committed()) || !stores[0].holds(first) {
+            return false;
+        }
+
+        lead(&stores[0], "b", || tenure(&stores[0]).is_none() && tenure(&stores[1]).is_some()).await;
+        assert!(refused(stores[0].write_from(second_write(), Some(first)).await));
+        lead(&stores[0], "a", || tenure(&stores[0]).is_some()).await;
+        let now = tenure(&stores[0]);
+        assert!(now != Some(first) && !stores[0].holds(first));
+        assert!(refused(stores[0].write_from(second_write(), Some(first)).await));
+        assert_eq!(read(&stores[2], &two).await, None);
+        now.is_some() && stores[0].write_from(second_write(), now).await.is_ok()
+    };
+    undisturbed("no election ends a tenure meanwhile", are_bound).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::test_cluster::{Cluster, PATIENCE, again, create, pods, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, create, divide, pods, read, until};
 use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::shard_map::DEFAULT_GROUP;
@@ -69,7 +69,7 @@ async fn a_salvage_yields_all_tables_or_fails() {
         let node = c.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
         node.reading().hold_applying(released.map(drop)).await;
         for shards in shards {
-            b.divide(&pods(), shards).await.unwrap();
+            divide(&b, shards).await;
         }
         let last = |store: &Store| store.status().groups.iter().map(|group| group.last_index).collect::<Vec<_>>();
         until("c has the logs that it knows of", || last(&c)[..2] == last(&b)[..2]).await;

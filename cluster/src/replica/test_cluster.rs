@@ -10,8 +10,8 @@ use crate::machine::Machine;
 use crate::peer::test_net::Authority;
 pub(super) use crate::peer::test_net::undisturbed;
 use crate::{
-    Draft, Expectation, Initial, Key, Layout, MembersError, Membership, Mutation, OpenError, Options, Outcome,
-    ReadError, Revision, Store, Table, TableId, TableOptions, Write, WriteError,
+    DivideError, Draft, Expectation, Initial, Key, Layout, MembersError, Membership, Mutation, OpenError, Options,
+    Outcome, ReadError, Revision, Store, Table, TableId, TableOptions, Write, WriteError,
 };
 
 /// The members of a cluster, each with its disk.
@@ -144,6 +144,34 @@ pub(super) async fn again(mut change: impl AsyncFnMut() -> Result<(), MembersErr
         );
         assert!(passes && began.elapsed() < PATIENCE, "{error}");
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Transfers all groups to a member until it leads, as `leads` tells. On a busy machine an election may follow a
+/// transfer at once, and then nothing gives the leadership back.
+pub(super) async fn lead(store: &Store, name: &str, mut leads: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !leads() {
+        assert!(began.elapsed() < PATIENCE, "{name} leads");
+        again(async || store.transfer(None, name).await).await;
+        let transferred = Instant::now();
+        while !leads() && transferred.elapsed() < PATIENCE / 20 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Divides the pods, and repeats that while no leader answers in time.
+pub(super) async fn divide(store: &Store, shards: u16) {
+    let began = Instant::now();
+    while let Err(error) = store.divide(&pods(), shards).await {
+        let passes = matches!(
+            error,
+            DivideError::Read(ReadError::Unavailable)
+                | DivideError::Write(WriteError::Unavailable | WriteError::Unknown)
+        );
+        assert!(passes && began.elapsed() < PATIENCE, "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -42,7 +42,7 @@ async fn writes_go_on_during_divisions() -> bool {
     for (shards, groups) in [(8, 8), (3, 8), (3, 8), (1, 8), (12, 12)] {
         tokio::time::sleep(Duration::from_millis(150)).await;
         let began = Instant::now();
-        store.divide(&pods(), shards).await.unwrap();
+        test_cluster::divide(&store, shards).await;
         eprintln!("{shards} shards after {:?}", began.elapsed());
         longest = longest.max(began.elapsed());
         assert_eq!(store.shards()[0].groups.len(), usize::from(shards));
@@ -69,7 +69,7 @@ async fn a_divided_table_is_complete_after_a_restart() {
     store.table(&pods()).index("spec.nodeName");
     let since = store.table(&pods()).revision();
     fill(&store, 500).await;
-    store.divide(&pods(), 4).await.unwrap();
+    test_cluster::divide(&store, 4).await;
     let last = create(&store, "ns/after").await;
     store.barrier(&store.table(&pods())).await.unwrap();
     let (all, changes) =
@@ -106,7 +106,7 @@ async fn the_old_division_is_freed_after_the_history_window() {
     let store = Store::open_on(machine(), None, short.clone()).await.unwrap();
     fill(&store, 300).await;
     let began = Instant::now();
-    store.divide(&pods(), 3).await.unwrap();
+    test_cluster::divide(&store, 3).await;
     let table = store.table(&pods());
     let former = table.divisions()[0].clone();
     let kept = former.shards()[0].shard.keyspace_len();
@@ -125,7 +125,7 @@ async fn the_old_division_is_freed_after_the_history_window() {
     store.barrier(&table).await.unwrap();
     assert!(list(&table.snapshot(), 100) == all);
     create(&store, "ns/after").await;
-    store.divide(&pods(), 2).await.unwrap();
+    test_cluster::divide(&store, 2).await;
     assert_eq!(table.len(), 301);
     store.shutdown().await;
 }
@@ -191,7 +191,7 @@ async fn a_division_continues_after_a_crash_at_any_stage() {
 
         let store = open(&after).await;
         let table = store.table(&pods());
-        store.divide(&pods(), 5).await.unwrap();
+        test_cluster::divide(&store, 5).await;
         assert_eq!(store.shards()[0].groups.len(), 5);
         store.barrier(&table).await.unwrap();
         assert!(table.len() >= 400, "{}: {}", stage.0, table.len());
@@ -218,8 +218,7 @@ async fn a_table_is_divided_although_leaders_stop_at_any_stage() {
         let stores = cluster.open_all().await;
         let traffic = Traffic::begin(&stores[..2]);
         // The traffic uses two of the stores; the third one leads and is stopped.
-        test_cluster::again(async || stores[0].transfer(None, "c").await).await;
-        test_cluster::until("c leads", || *stores[2].leadership().borrow()).await;
+        test_cluster::lead(&stores[0], "c", || *stores[2].leadership().borrow()).await;
         let dividing = stores[0].clone();
         let dividing = tokio::spawn(async move { dividing.divide(&pods(), 4).await });
         until(&stores[number % 3], stage).await;
