@@ -100,7 +100,7 @@ impl Asked {
     /// Watches secrets from a revision.
     fn watch(&self, server: &Server, from: u64, more: &str) -> Result<Watch, TooLate> {
         let path = format!("{SECRETS}?watch=1&resourceVersion={from}{more}");
-        server.connect().watch(&path).expect("an answer").map_err(|answer| {
+        server.watch(&path).map_err(|answer| {
             assert_eq!(answer.status, 410, "{}", answer.text());
             self.refused(&answer.text())
         })
@@ -162,7 +162,7 @@ impl Idle {
         for server in servers {
             until("the listed revision is too old, although no secret was written", || {
                 let path = format!("{SECRETS}?watch=1&resourceVersion={listed}&timeoutSeconds=1");
-                is_past(server.connect().watch(&path).expect("an answer"))
+                is_past(server.watch(&path))
             });
         }
         revision(&beside)

@@ -14,7 +14,7 @@ use crate::cluster::{Places, cluster, output_of, until};
 use crate::dividing::{BUSY, UPDATES, await_updates, keep_updating};
 use crate::program::errors;
 use crate::support::{
-    CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, Watch, config_map, config_map_path, revision,
+    CONFIG_MAPS, Connection, DataDir, PATIENCE, Server, Watch, config_map, config_map_path, patiently, revision,
 };
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -84,7 +84,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 fn watch(server: &Server, from: u64) -> Watch {
-    let watch = server.connect().watch(&format!("{WIDGETS}?watch=1&resourceVersion={from}")).expect("an answer");
+    let watch = server.watch(&format!("{WIDGETS}?watch=1&resourceVersion={from}"));
     watch.unwrap_or_else(|refused| panic!("{}", refused.text()))
 }
 
@@ -132,7 +132,7 @@ fn pages_and_watches_of_eight_shards_continue_on_other_members() {
     for (turn, name) in made.iter().take(12).enumerate() {
         let mut changed = clients[turn % 3].read(&widget_path(name));
         changed["spec"] = json!({"value": "changed", "unknown": "pruned"});
-        let changed = clients[turn % 3].put(&widget_path(name), &changed).expect(200);
+        let changed = clients[turn % 3].update(&widget_path(name), &changed);
         assert_eq!(changed["spec"], json!({"value": "changed"}));
         // Another member continues where the previous one stopped.
         let event = watch(&servers[(turn + 1) % 3], last).next().expect("an event");
@@ -153,7 +153,7 @@ fn every_member_applies_a_definition_until_its_deletion() {
     let mut changed = servers[1].connect().read(&path);
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
         json!({"type": "string", "default": "round"});
-    servers[1].connect().put(&path, &changed).expect(200);
+    servers[1].connect().update(&path, &changed);
     let mut expected = before.clone();
     expected["spec"]["shape"] = json!("round");
     for server in &servers {
@@ -165,7 +165,7 @@ fn every_member_applies_a_definition_until_its_deletion() {
 
     let start = revision(&servers[0].connect().read(WIDGETS));
     let mut watches = servers.each_ref().map(|server| watch(server, start));
-    servers[1].connect().delete(&path).expect(200);
+    servers[1].connect().remove(&path);
     for watch in &mut watches {
         let mut gone = BTreeSet::new();
         while gone.len() < made.len() {
@@ -185,7 +185,7 @@ fn every_member_applies_a_definition_until_its_deletion() {
     for server in &servers {
         assert!(names(&server.connect().read(EVERYWHERE)).is_empty());
     }
-    let anew = servers[0].connect().post(WIDGETS, &widget("widget-00")).expect(201);
+    let anew = servers[0].connect().create(WIDGETS, &widget("widget-00"));
     assert_ne!(anew["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(servers[1].connect().read(&widget_path("widget-00")), anew);
 }
@@ -197,19 +197,19 @@ fn a_member_that_was_frozen_creates_nothing_of_a_deleted_definition() {
     define(&servers[0]);
     output_of(&servers[0], &["transfer", "a"]);
     let mut client = servers[2].connect();
-    assert!(names(&client.get(WIDGETS).expect(200)).is_empty());
+    assert!(names(&client.read(WIDGETS)).is_empty());
     servers[2].freeze();
     let body = widget("late").to_string();
     let head = format!("POST {WIDGETS} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n", body.len());
     client.send(format!("{head}Content-Type: application/json\r\n\r\n{body}").as_bytes()).expect("a connection");
     let mut other = servers[1].connect();
-    other.delete(&definition_path("widgets")).expect(200);
+    other.remove(&definition_path("widgets"));
     until("the definition is gone", || other.get(&definition_path("widgets")).status == 404);
     servers[2].signal("CONT");
     let answer = client.read_answer().expect("an answer");
     assert!(matches!(answer.status, 404 | 503), "{}", answer.text());
     define(&servers[1]);
-    assert!(names(&other.get(EVERYWHERE).expect(200)).is_empty());
+    assert!(names(&other.read(EVERYWHERE)).is_empty());
 }
 
 #[test]
@@ -325,7 +325,8 @@ fn a_member_without_a_majority_does_not_deny_definitions() {
     });
     for server in [&a, &b, &c] {
         assert_eq!(server.connect().read(WIDGETS)["items"], before["items"]);
-        assert_eq!(server.connect().get(&format!("{GROUP}/namespaces/default/gadgets")).status, 404);
+        let mut client = server.connect();
+        assert_eq!(patiently(|| client.get(&format!("{GROUP}/namespaces/default/gadgets"))).status, 404);
     }
 
     // A member that has lost its disk knows nothing until it has been admitted and has caught up.

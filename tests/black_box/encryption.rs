@@ -129,7 +129,7 @@ fn an_encrypted_cluster_loses_nothing_and_its_members_can_be_salvaged() {
         write(&servers[number % 3], name);
     }
     // A member that answers this read has applied every write.
-    servers[2].connect().get(CONFIG_MAPS).expect(200);
+    servers[2].connect().read(CONFIG_MAPS);
     servers.into_iter().for_each(Server::kill);
     for directory in &places.directories {
         assert!(readable(&directory.path()).is_empty(), "{:?}", readable(&directory.path()));

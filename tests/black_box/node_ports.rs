@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::backup::{back_up, beside, restore};
 use crate::cluster::Places;
 use crate::program::errors;
-use crate::support::{Answer, Connection, DataDir, Server};
+use crate::support::{Answer, Connection, DataDir, Server, patiently};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const MERGE: &str = "application/merge-patch+json";
@@ -143,7 +143,7 @@ fn services_created_through_all_members_get_different_ports() {
     for number in 0..4 {
         clients[number % 3].create(SERVICES, &service(&format!("last-{number}"), None));
     }
-    let full = clients[1].post(SERVICES, &service("one-more", None));
+    let full = patiently(|| clients[1].post(SERVICES, &service("one-more", None)));
     assert!(full.status == 500 && full.text().contains("range is full"), "{}", full.text());
 }
 
@@ -155,14 +155,16 @@ fn a_released_port_can_be_allocated_again_through_any_member() {
     for round in 0..40 {
         let name = format!("service-{round}");
         clients[round % 3].create(SERVICES, &service(&name, Some(30_007)));
-        let refused = clients[(round + 1) % 3].post(SERVICES, &service("another", Some(30_007))).expect(422);
+        let other = &mut clients[(round + 1) % 3];
+        let refused = patiently(|| other.post(SERVICES, &service("another", Some(30_007)))).expect(422);
         assert!(refused["message"].as_str().is_some_and(|message| message.contains(TAKEN)), "{refused}");
         match round % 2 {
-            0 => drop(clients[(round + 1) % 3].delete(&service_path(&name)).expect(200)),
+            0 => other.remove(&service_path(&name)),
             _ => {
                 let spec = json!({"type": "ClusterIP"});
                 let (path, body) = (service_path(&name), json!({"spec": spec}).to_string());
-                clients[(round + 2) % 3].request("PATCH", &path, MERGE, body.as_bytes()).expect(200);
+                let third = &mut clients[(round + 2) % 3];
+                patiently(|| third.request("PATCH", &path, MERGE, body.as_bytes())).expect(200);
             }
         }
     }
@@ -170,7 +172,7 @@ fn a_released_port_can_be_allocated_again_through_any_member() {
     let mut wrong = service("wrong", Some(30_008));
     wrong["spec"]["sessionAffinity"] = json!("Sometimes");
     for round in 0..10 {
-        clients[round % 3].post(SERVICES, &wrong).expect(422);
+        patiently(|| clients[round % 3].post(SERVICES, &wrong)).expect(422);
     }
     clients[1].create(SERVICES, &service("right", Some(30_008)));
 

@@ -30,7 +30,7 @@ fn policy(name: &str, spec: Value) -> Value {
 fn bind(client: &mut Connection, name: &str, spec: Value) {
     let mut binding = json!({"metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}});
     binding["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-    client.post(BINDINGS, &binding).expect(201);
+    client.create(BINDINGS, &binding);
 }
 
 fn config_map(name: &str, data: Value) -> Value {
@@ -201,7 +201,7 @@ fn a_policy_applies_on_every_member() {
     let servers = places.start_all();
     let mut client = servers[0].connect();
     let spec = json!({"validations": [{"expression": "!('no' in object.data)"}]});
-    client.post(POLICIES, &policy("everywhere", spec)).expect(201);
+    client.create(POLICIES, &policy("everywhere", spec));
     bind(&mut client, "everywhere", json!({}));
     for server in &servers {
         try_until(&mut server.connect(), &config_map("a", json!({"no": "x"})), 422);

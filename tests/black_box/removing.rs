@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::cluster::{NAMES, Places, cluster, each, read, status, until, until_members, write};
+use crate::cluster::{NAMES, Places, cluster, each, output_of, read, status, until, until_members, write};
 use crate::support::{CONFIG_MAPS, Connection, Credentials, Server, config_map};
 
 /// How long a client waits for an answer before it retries.
@@ -71,19 +71,9 @@ fn are_members(servers: &[&Server], names: &[&str]) {
     }
 }
 
-/// Runs a command that must succeed, and returns its output. On a busy machine, a group may have no leader for a
-/// moment; only that error permits another attempt.
+/// Runs a command that must succeed, and returns its output.
 fn done(server: &Server, arguments: &[&str]) -> String {
-    let arguments = [arguments, &["--timeout", "60"]].concat();
-    let mut said = String::new();
-    until("every group has a leader", || {
-        let output = cluster(server, &arguments);
-        let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        said = text.into_owned();
-        assert!(output.status.success() || error.contains("has no leader"), "{arguments:?}: {error}");
-        output.status.success()
-    });
-    said
+    output_of(server, &[arguments, &["--timeout", "60"]].concat())
 }
 
 /// Removes `c` through `b`, kills the leader `a` after the time `after`, and removes `c` again once `a` is back.

@@ -29,7 +29,7 @@ fn a_backup_of_one_member_restores_a_lost_cluster() {
         write(&servers[number % 3], &name);
     }
     // A member that answers this read has applied every write.
-    let last = revision(&servers[1].connect().get(CONFIG_MAPS).expect(200));
+    let last = revision(&servers[1].connect().read(CONFIG_MAPS));
     let survivor = &places.directories[1];
     let backup = survivor.path().with_file_name("salvaged");
     let busy = salvage(survivor, &backup);

@@ -13,6 +13,9 @@ use serde_json::Value;
 /// How long a read may take, even on a busy machine.
 const READ_TIMEOUT: Duration = Duration::from_secs(180);
 const READ_BYTES: usize = 16_384;
+/// How long a server waits for the end of a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const HANDSHAKES_MAX: usize = 5;
 
 /// One connection, which sends one request after the other.
 pub struct Connection {
@@ -53,8 +56,9 @@ impl Answer {
     }
 }
 
-/// Repeats a request while the answer is 503 or 504, and returns the last answer.
-fn patiently(mut request: impl FnMut() -> Answer) -> Answer {
+/// Repeats a request while the answer is 503 or 504, and returns the last answer. In a cluster of several members, a
+/// group may have no leader for a moment. The request must be safe to repeat, since its outcome may be unknown.
+pub fn patiently(mut request: impl FnMut() -> Answer) -> Answer {
     let began = Instant::now();
     loop {
         let answer = request();
@@ -66,9 +70,22 @@ fn patiently(mut request: impl FnMut() -> Answer) -> Answer {
 }
 
 impl Connection {
-    /// Connects, including the TLS handshake.
+    /// Connects, including the TLS handshake. A busy machine may take longer for it than the server waits. Only then
+    /// another one is tried.
     pub fn open(address: SocketAddr, config: &Arc<ClientConfig>) -> io::Result<Connection> {
-        Connection::open_within(address, config, READ_TIMEOUT)
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        let mut handshakes = 1;
+        loop {
+            let began = Instant::now();
+            let opened = Connection::open_within(address, config, READ_TIMEOUT);
+            let is_cut = opened.as_ref().err().is_some_and(|error| {
+                matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
+            });
+            if !is_cut || began.elapsed() < HANDSHAKE_TIMEOUT || handshakes == HANDSHAKES_MAX {
+                return opened;
+            }
+            handshakes += 1;
+        }
     }
 
     /// Connects, including the TLS handshake. `timeout` bounds the connection attempt and each later read.
@@ -235,7 +252,8 @@ impl Connection {
             requests += 1;
             self.post(collection, object)
         });
-        if answer.status == 409 && requests > 1 {
+        // The object exists already, or has what only one object can have.
+        if matches!(answer.status, 409 | 422) && requests > 1 {
             let name = object["metadata"]["name"].as_str().expect("a name");
             return self.read(&format!("{collection}/{name}"));
         }
@@ -245,6 +263,34 @@ impl Connection {
     /// Reads an object or a list in a cluster of several members. Repeats the request while no member can answer it.
     pub fn read(&mut self, path: &str) -> Value {
         patiently(|| self.get(path)).expect(200)
+    }
+
+    /// Updates an object in a cluster of several members, and returns it. Repeats the request while no member can
+    /// answer it. After an attempt whose outcome is unknown, a conflict means that it has succeeded. The same content
+    /// with the present revision changes nothing then, and its answer is the object.
+    pub fn update(&mut self, path: &str, object: &Value) -> Value {
+        let (mut object, mut is_unknown) = (object.clone(), false);
+        let answer = patiently(|| {
+            let mut answer = self.put(path, &object);
+            if answer.status == 409 && is_unknown {
+                object["metadata"]["resourceVersion"] = self.read(path)["metadata"]["resourceVersion"].clone();
+                answer = self.put(path, &object);
+            }
+            is_unknown |= matches!(answer.status, 503 | 504);
+            answer
+        });
+        answer.expect(200)
+    }
+
+    /// Deletes an object in a cluster of several members. Repeats the request while no member can answer it. Only
+    /// after an attempt whose outcome is unknown, the object may be gone already.
+    pub fn remove(&mut self, path: &str) {
+        let mut requests = 0;
+        let answer = patiently(|| {
+            requests += 1;
+            self.delete(path)
+        });
+        assert!(answer.status == 200 || answer.status == 404 && requests > 1, "{}: {}", answer.status, answer.text());
     }
 
     /// Sends a PUT with JSON. Panics if no answer comes.

@@ -14,7 +14,7 @@ mod server;
 mod webhook;
 
 pub use backend::{Backend, Exchange};
-pub use client::{Answer, Connection, Watch};
+pub use client::{Answer, Connection, Watch, patiently};
 pub use credentials::Credentials;
 pub use server::{DataDir, Server};
 pub use webhook::{Caller, Reply, Webhook};

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::client::Connection;
+use super::PATIENCE;
+use super::client::{Answer, Connection, Watch};
 use super::credentials::Credentials;
 
 /// How long a server may take to start, even on a busy machine.
@@ -243,6 +244,19 @@ impl Server {
             sleep(POLL_INTERVAL);
         }
         client
+    }
+
+    /// Starts a watch through a member of a cluster. Repeats the request while the answer is 503 or 504. `Err` contains
+    /// another answer that refuses the watch.
+    pub fn watch(&self, path: &str) -> Result<Watch, Answer> {
+        let deadline = Instant::now() + PATIENCE;
+        let is_passing = |refused: &Answer| matches!(refused.status, 503 | 504) && Instant::now() < deadline;
+        loop {
+            match self.connect().watch(path).expect("an answer") {
+                Err(refused) if is_passing(&refused) => sleep(POLL_INTERVAL),
+                answered => return answered,
+            }
+        }
     }
 
     /// Opens a connection without credentials.
