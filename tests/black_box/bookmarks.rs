@@ -15,8 +15,9 @@ const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const SECONDS: u64 = 5;
 /// How long a watch lasts that must see a write before its final bookmark, even on a busy machine.
 const LONG_SECONDS: u64 = 30;
-/// The history window in tests that wait until it has passed.
-const HISTORY: Duration = Duration::from_secs(8);
+/// The history windows, in seconds, of one attempt after another in tests that wait until the window has passed. The
+/// first one is enough for the requests of a test on a quiet machine.
+const HISTORY_SECONDS: [u64; 5] = [8, 16, 32, 64, 128];
 /// The smallest number of other writes.
 const WRITES: usize = 20;
 
@@ -88,12 +89,15 @@ fn is_gone(event: &Value) -> bool {
 struct TooLate;
 
 /// When a revision was read. Watches can resume from it for at least the history window.
-struct Asked(Instant);
+struct Asked {
+    at: Instant,
+    history: Duration,
+}
 
 impl Asked {
     /// Checks that the history window has passed, because nothing else justifies a 410.
     fn refused(&self, answer: &str) -> TooLate {
-        assert!(self.0.elapsed() >= HISTORY, "{answer} after {:?}", self.0.elapsed());
+        assert!(self.at.elapsed() >= self.history, "{answer} after {:?}", self.at.elapsed());
         TooLate
     }
 
@@ -123,42 +127,29 @@ impl Asked {
 /// A cluster of three members.
 struct Idle {
     servers: [Server; 3],
+    history: Duration,
     /// Keeps the data directories until the servers have ended.
     _places: Places,
 }
 
 impl Idle {
-    fn start(flags: &[&str]) -> Idle {
-        let (mut places, history) = (Places::new(), HISTORY.as_secs().to_string());
-        places.more = flags.iter().chain(&["--history-seconds", &history]).map(|flag| (*flag).to_owned()).collect();
-        Idle { servers: places.start_all(), _places: places }
+    fn start(flags: &[&str], history: Duration) -> Idle {
+        let (mut places, seconds) = (Places::new(), history.as_secs().to_string());
+        places.more = flags.iter().chain(&["--history-seconds", &seconds]).map(|flag| (*flag).to_owned()).collect();
+        Idle { servers: places.start_all(), history, _places: places }
     }
 
-    /// Waits until the history window of secrets has passed, while other resources are written. Then checks that a
-    /// watch through one member can be resumed through the others. Returns the revision of that watch's last bookmark,
-    /// and the revision of a ServiceAccount, which was created before the wait.
-    fn goes_on_elsewhere(&self) -> (u64, u64) {
-        let began = Instant::now();
-        for attempt in 0.. {
-            let beside = self.pass(attempt);
-            if let Ok(bookmarked) = self.go_on(attempt) {
-                return (bookmarked, beside);
-            }
-            assert!(began.elapsed() < 4 * PATIENCE, "the machine is too slow for a history of {HISTORY:?}");
-        }
-        unreachable!("attempts end")
-    }
-
-    fn pass(&self, attempt: usize) -> u64 {
+    /// Waits until the history window of secrets has passed, while other resources are written. Returns the revision of
+    /// a ServiceAccount, which was created before the wait.
+    fn pass(&self) -> u64 {
         let servers = &self.servers;
-        let made = revision(&servers[2].connect().create(SECRETS, &secret(&format!("made-{attempt}"))));
+        let made = revision(&servers[2].connect().create(SECRETS, &secret("made")));
         let listed = revision(&servers[0].connect().read(SECRETS));
         assert!(listed >= made, "{listed}, {made}");
-        let account = json!({"metadata": {"name": format!("beside-{attempt}")}});
-        let beside = servers[2].connect().create(ACCOUNTS, &account);
+        let beside = servers[2].connect().create(ACCOUNTS, &json!({"metadata": {"name": "beside"}}));
         // A member that answers this read has applied the object.
-        servers[0].connect().read(&format!("{ACCOUNTS}/beside-{attempt}"));
-        keep_busy(&servers[1], &format!("busy-{attempt}"), HISTORY);
+        servers[0].connect().read(&format!("{ACCOUNTS}/beside"));
+        keep_busy(&servers[1], self.history);
         for server in servers {
             until("the listed revision is too old, although no secret was written", || {
                 let path = format!("{SECRETS}?watch=1&resourceVersion={listed}&timeoutSeconds=1");
@@ -169,10 +160,10 @@ impl Idle {
     }
 
     /// Lists and watches through one member, and resumes through the others after that watch's bookmark. Each of them
-    /// must deliver later changes exactly once.
-    fn go_on(&self, attempt: usize) -> Result<u64, TooLate> {
+    /// must deliver later changes exactly once. Returns the revision of the bookmark.
+    fn go_on(&self) -> Result<u64, TooLate> {
         let [a, b, c] = &self.servers;
-        let asked = Asked(Instant::now());
+        let asked = Asked { at: Instant::now(), history: self.history };
         let anew = revision(&a.connect().read(SECRETS));
         let options = format!("&allowWatchBookmarks=1&timeoutSeconds={SECONDS}");
         let bookmark = asked.next_event(&mut asked.watch(a, anew, &options)?)?;
@@ -180,9 +171,9 @@ impl Idle {
         let bookmarked = revision(&bookmark["object"]);
         assert!(bookmarked >= anew, "{bookmarked}, {anew}");
         let mut watches = vec![asked.watch(b, bookmarked, "")?, asked.watch(c, bookmarked, "")?];
-        let next = a.connect().create(SECRETS, &secret(&format!("next-{attempt}")));
+        let next = a.connect().create(SECRETS, &secret("next"));
         watches.extend([asked.watch(b, bookmarked, "")?, asked.watch(c, bookmarked, "")?]);
-        let last = b.connect().create(SECRETS, &secret(&format!("last-{attempt}")));
+        let last = b.connect().create(SECRETS, &secret("last"));
         for watch in &mut watches {
             asked.expect_created(watch, &next)?;
             asked.expect_created(watch, &last)?;
@@ -200,39 +191,55 @@ impl Idle {
 }
 
 /// Creates ConfigMaps for this long.
-fn keep_busy(server: &Server, prefix: &str, how_long: Duration) {
+fn keep_busy(server: &Server, how_long: Duration) {
     let (mut client, began, mut written) = (server.connect(), Instant::now(), 0);
     for number in 0.. {
         if written >= WRITES && began.elapsed() > how_long {
             return;
         }
         assert!(began.elapsed() < 4 * PATIENCE, "{written} writes in {:?}", began.elapsed());
-        let answer = client.post(CONFIG_MAPS, &config_map(&format!("{prefix}-{number}"), "1"));
+        let answer = client.post(CONFIG_MAPS, &config_map(&format!("busy-{number}"), "1"));
         // On a busy machine, a group may have no leader for a moment.
         assert!(matches!(answer.status, 201 | 503 | 504), "{}", answer.text());
         written += usize::from(answer.status == 201);
     }
 }
 
+/// Starts three members with these flags, and lets `check` look at them. Waits until the history window of secrets has
+/// passed, while other resources are written. Then checks that a watch through one member can be resumed through the
+/// others. Returns the revision of that watch's last bookmark, and the revision of a ServiceAccount, which was created
+/// before the wait.
+fn goes_on_elsewhere(flags: &[&str], check: impl Fn(&Idle)) -> (u64, u64) {
+    for seconds in HISTORY_SECONDS {
+        let idle = Idle::start(flags, Duration::from_secs(seconds));
+        check(&idle);
+        let beside = idle.pass();
+        if let Ok(bookmarked) = idle.go_on() {
+            return (bookmarked, beside);
+        }
+    }
+    panic!("the machine is too slow for history windows of {HISTORY_SECONDS:?} seconds");
+}
+
 #[test]
 fn a_watch_of_one_idle_shard_resumes_on_another_member() {
-    let (bookmarked, beside) = Idle::start(&["--shards", "configmaps=8"]).goes_on_elsewhere();
+    let (bookmarked, beside) = goes_on_elsewhere(&["--shards", "configmaps=8"], |_| {});
     assert!(bookmarked >= beside, "bookmarks advance with other writes of the same group");
 }
 
 #[test]
 fn a_watch_of_idle_shards_in_busy_groups_resumes_on_another_member() {
-    let idle = Idle::start(&["--shards", "configmaps=8,secrets=3"]);
-    let busy = idle.groups("configmaps");
-    assert!(idle.groups("secrets").iter().all(|group| busy.contains(group)));
-    idle.goes_on_elsewhere();
+    goes_on_elsewhere(&["--shards", "configmaps=8,secrets=3"], |idle| {
+        let busy = idle.groups("configmaps");
+        assert!(idle.groups("secrets").iter().all(|group| busy.contains(group)));
+    });
 }
 
 #[test]
 fn a_watch_of_shards_in_idle_groups_resumes_on_another_member() {
     // No pod exists: the shards of pods only allow this many groups.
-    let idle = Idle::start(&["--shards", "configmaps=2,secrets=3,pods=6", "--groups", "11"]);
-    let busy = idle.groups("configmaps");
-    assert!(!idle.groups("secrets").iter().any(|group| busy.contains(group)));
-    idle.goes_on_elsewhere();
+    goes_on_elsewhere(&["--shards", "configmaps=2,secrets=3,pods=6", "--groups", "11"], |idle| {
+        let busy = idle.groups("configmaps");
+        assert!(!idle.groups("secrets").iter().any(|group| busy.contains(group)));
+    });
 }
