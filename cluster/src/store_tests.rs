@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 
 use crate::chance::Random;
 use crate::clock::WallClock;
 use crate::disk::Disk as _;
 use crate::disk::simulated::SimulatedDisk;
+use crate::limits::LOCAL_READ_WAIT;
 use crate::machine::Machine;
+use crate::shard_map::DEFAULT_GROUP;
 use crate::{
     ChangeKind, Draft, Expectation, Interest, Key, Layout, Mutation, Options, Outcome, Revision, Store, TableId,
     TableOptions, Write, WriteError,
@@ -274,4 +278,32 @@ async fn a_log_without_an_identity_file_is_refused() {
     let refused = opened.err().expect("a refusal").to_string();
     assert!(refused.contains("/store/member"), "{refused}");
     assert_eq!(disk.files(), files);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_waits_until_clients_can_continue_from_its_revision() {
+    let idle = Options { history_age_max: Duration::from_secs(1), ..options() };
+    let store = open(&SimulatedDisk::default(), idle).await;
+    let table = store.table(&TableId::new("pods"));
+    let outdated = async {
+        while table.revision() >= table.horizon() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, outdated).await.expect("the history window of an idle table passes");
+
+    // The group closes later than reads wait that need no majority.
+    let (release, released) = oneshot::channel();
+    let node = store.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone();
+    node.reading().hold_applying(released.map(drop)).await;
+    store.renew_closed_revision(&table).await;
+    assert!(table.revision() < table.horizon());
+    let asked = table.horizon();
+    let releasing = async {
+        tokio::time::sleep(3 * LOCAL_READ_WAIT).await;
+        release.send(()).unwrap();
+    };
+    let (read, ()) = tokio::join!(store.barrier_to_continue(&table), releasing);
+    assert!(read.as_ref().is_ok_and(|read| *read >= asked), "{read:?}, {asked}");
+    store.shutdown().await;
 }

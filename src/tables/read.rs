@@ -46,6 +46,14 @@ impl Tables {
         }
     }
 
+    /// Waits for the same as [`Tables::barrier`], and until clients can continue from the revision of the table.
+    pub async fn barrier_to_continue(&self, table: &Table) -> ApiResult<()> {
+        match self.store.barrier_to_continue(table).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ApiError::unavailable(error.to_string(), 1)),
+        }
+    }
+
     /// Waits until local reads of all tables see every write that was acknowledged before, through any replica. Local
     /// reads may then decide the rest.
     pub async fn catch_up(&self) -> ApiResult<()> {

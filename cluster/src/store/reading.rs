@@ -127,6 +127,25 @@ impl Store {
         }
     }
 
+    /// Passes a [`Store::barrier`], for a client that will name the revision that it reads. Renews a closed revision that
+    /// is old, and waits for that as long as clients may not name it any more ([`Table::horizon`]): the leaders of all
+    /// groups have just answered, so they can close. Returns the closed revision.
+    ///
+    /// # Errors
+    /// Fails when leadership cannot be confirmed, or when the groups are not closed in time ([`CLOSING_TIMEOUT`]).
+    pub async fn barrier_to_continue(&self, table: &Table) -> Result<Revision, ReadError> {
+        self.barrier(table).await?;
+        self.renew_closed_revision(table).await;
+        if table.revision() < table.horizon() {
+            let clocks = table.clocks();
+            let now = clocks.iter().map(|clock| clock.hybrid().now()).max().unwrap_or_default();
+            try_join_all(clocks.iter().map(|clock| clock.close_to(now))).await?;
+            let deadline = Instant::now() + CLOSING_TIMEOUT;
+            table.wait_applied(now, deadline).await.map_err(|_| ReadError::Unavailable)?;
+        }
+        Ok(table.revision())
+    }
+
     async fn wait_closed(&self, table: &Table, revision: Revision) {
         table.clocks().iter().for_each(|clock| clock.demand(revision));
         let _ = table.wait_applied(revision, Instant::now() + LOCAL_READ_WAIT).await; // a timeout is no error here
