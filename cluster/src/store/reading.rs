@@ -128,8 +128,8 @@ impl Store {
     }
 
     /// Passes a [`Store::barrier`], for a client that will name the revision that it reads. Renews a closed revision
-    /// that is old. As long as clients may not name it any more ([`Table::horizon`]), waits for the new one: the leaders
-    /// of all groups have just answered, so they can close. Returns the closed revision.
+    /// that is old. As long as clients may not name it any more ([`Table::horizon`]), waits for the new one: the
+    /// leaders of all groups have just answered, so they can close. Returns the closed revision.
     ///
     /// # Errors
     /// Fails when leadership cannot be confirmed, or when the groups are not closed in time ([`CLOSING_TIMEOUT`]).
