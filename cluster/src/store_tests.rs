@@ -281,7 +281,7 @@ async fn a_log_without_an_identity_file_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_waits_until_clients_can_continue_from_its_revision() {
+async fn a_read_waits_until_clients_may_name_its_revision() {
     let idle = Options { history_age_max: Duration::from_secs(1), ..options() };
     let store = open(&SimulatedDisk::default(), idle).await;
     let table = store.table(&TableId::new("pods"));
@@ -303,7 +303,9 @@ async fn a_read_waits_until_clients_can_continue_from_its_revision() {
         tokio::time::sleep(3 * LOCAL_READ_WAIT).await;
         release.send(()).unwrap();
     };
-    let (read, ()) = tokio::join!(store.barrier_to_continue(&table), releasing);
-    assert!(read.as_ref().is_ok_and(|read| *read >= asked), "{read:?}, {asked}");
+    store.barrier(&table).await.unwrap();
+    let (renewed, ()) = tokio::join!(store.renew_expired_revision(&table), releasing);
+    renewed.unwrap();
+    assert!(table.revision() >= asked, "{}, {asked}", table.revision());
     store.shutdown().await;
 }

@@ -30,12 +30,18 @@ impl Registry {
         let table = self.tables.table(served);
         if let Some(token) = token(served, listing)? {
             return match token.revision {
-                None => self.tables.barrier_to_continue(&table).await,
+                None => {
+                    self.tables.barrier(&table).await?;
+                    self.tables.renew_expired_revision(&table).await
+                }
                 Some(revision) => self.tables.reach(&table, revision.get()).await,
             };
         }
         match listing.wanted()? {
-            0 if listing.revision.is_empty() => self.tables.barrier_to_continue(&table).await,
+            0 if listing.revision.is_empty() => {
+                self.tables.barrier(&table).await?;
+                self.tables.renew_expired_revision(&table).await
+            }
             0 => {
                 self.tables.store.wait_for_last_change(&table).await;
                 self.tables.store.renew_closed_revision(&table).await;

@@ -46,12 +46,10 @@ impl Tables {
         }
     }
 
-    /// Waits for the same as [`Tables::barrier`], and until clients can continue from the revision of the table.
-    pub async fn barrier_to_continue(&self, table: &Table) -> ApiResult<()> {
-        match self.store.barrier_to_continue(table).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ApiError::unavailable(error.to_string(), 1)),
-        }
+    /// Waits until clients may name the revision of a table that has passed a barrier.
+    pub async fn renew_expired_revision(&self, table: &Table) -> ApiResult<()> {
+        let renewed = self.store.renew_expired_revision(table).await;
+        renewed.map_err(|error| ApiError::unavailable(error.to_string(), 1))
     }
 
     /// Waits until local reads of all tables see every write that was acknowledged before, through any replica. Local

@@ -123,7 +123,8 @@ async fn start(
             Ok(page.map_or_else(Start::Failed, Start::Objects))
         }
         (Some(false), 0) => {
-            registry.tables.barrier_to_continue(table).await?;
+            registry.tables.barrier(table).await?;
+            registry.tables.renew_expired_revision(table).await?;
             Ok(Start::After(table.revision()))
         }
         (None, 0) => registry.list(served, namespace, &all).await.map(Start::Objects),

@@ -127,23 +127,22 @@ impl Store {
         }
     }
 
-    /// Passes a [`Store::barrier`], for a client that will name the revision that it reads. Renews a closed revision
-    /// that is old. As long as clients may not name it any more ([`Table::horizon`]), waits for the new one: the
-    /// leaders of all groups have just answered, so they can close. Returns the closed revision.
+    /// Does the same for a client that will name the revision that it reads, and waits longer while clients may not name
+    /// it ([`Table::horizon`]). The caller has passed a [`Store::barrier`]: the leaders of all groups have just answered,
+    /// so they can close.
     ///
     /// # Errors
-    /// Fails when leadership cannot be confirmed, or when the groups are not closed in time ([`CLOSING_TIMEOUT`]).
-    pub async fn barrier_to_continue(&self, table: &Table) -> Result<Revision, ReadError> {
-        self.barrier(table).await?;
+    /// Fails when the groups are not closed in time ([`CLOSING_TIMEOUT`]).
+    pub async fn renew_expired_revision(&self, table: &Table) -> Result<(), ReadError> {
         self.renew_closed_revision(table).await;
-        if table.revision() < table.horizon() {
-            let clocks = table.clocks();
-            let now = clocks.iter().map(|clock| clock.hybrid().now()).max().unwrap_or_default();
-            try_join_all(clocks.iter().map(|clock| clock.close_to(now))).await?;
-            let deadline = Instant::now() + CLOSING_TIMEOUT;
-            table.wait_applied(now, deadline).await.map_err(|_| ReadError::Unavailable)?;
+        if table.revision() >= table.horizon() {
+            return Ok(());
         }
-        Ok(table.revision())
+        let clocks = table.clocks();
+        let now = clocks.iter().map(|clock| clock.hybrid().now()).max().unwrap_or_default();
+        try_join_all(clocks.iter().map(|clock| clock.close_to(now))).await?;
+        let deadline = Instant::now() + CLOSING_TIMEOUT;
+        table.wait_applied(now, deadline).await.map_err(|_| ReadError::Unavailable)
     }
 
     async fn wait_closed(&self, table: &Table, revision: Revision) {
