@@ -34,6 +34,21 @@ async fn write(registry: &Registry, name: &str) {
     registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
 }
 
+/// Returns whether a page waits until its replica has reached the revision of its token. A machine that stops for a while
+/// may write later than the page waits for that.
+async fn reaches_soon(registry: &Registry, served: &Served, attempt: usize) -> bool {
+    let (began, soon) = (Instant::now(), token(served, Duration::from_millis(300)));
+    let later = async {
+        actix_web::rt::time::sleep(Duration::from_millis(400)).await;
+        write(registry, &format!("any-{attempt}")).await;
+    };
+    let (page, ()) = futures_util::future::join(registry.list(served, "", &soon), later).await;
+    let refused = page.err().map(|error| error.code);
+    let is_late = refused == Some(504) && began.elapsed() >= limits::REVISION_WAIT;
+    assert!(refused.is_none() || is_late, "{refused:?}");
+    !is_late
+}
+
 #[actix_web::test]
 async fn a_page_waits_for_the_revision_of_its_token() {
     let dir = Scratch::new();
@@ -43,21 +58,8 @@ async fn a_page_waits_for_the_revision_of_its_token() {
     let at_once = registry.page(&served, "", &token(&served, Duration::from_secs(3_600)));
     assert_eq!(at_once.err().map(|error| error.code), Some(504), "not 410: it is not past");
     let far = token(&served, Duration::from_secs(3_600));
-    let is_reached = async |name: String| {
-        let (began, soon) = (Instant::now(), token(&served, Duration::from_millis(300)));
-        let later = async {
-            actix_web::rt::time::sleep(Duration::from_millis(400)).await;
-            write(&registry, &name).await;
-        };
-        let (page, ()) = futures_util::future::join(registry.list(&served, "", &soon), later).await;
-        let refused = page.err().map(|error| error.code);
-        // On a machine that stops for a while, the write may come later than the page waits for it.
-        let is_late = refused == Some(504) && began.elapsed() >= limits::REVISION_WAIT;
-        assert!(refused.is_none() || is_late, "{refused:?}");
-        !is_late
-    };
     let mut attempts = 1..=20;
-    while !is_reached(format!("any-{}", attempts.next().expect("a page that does not wait in vain"))).await {}
+    while !reaches_soon(&registry, &served, attempts.next().expect("a page that does not wait in vain")).await {}
     assert_eq!(registry.list(&served, "", &far).await.err().map(|error| error.code), Some(504));
     let other = registry.tables.resources.find("", "v1", "secrets").unwrap();
     assert_eq!(registry.list(&other, "", &far).await.err().map(|error| error.code), Some(400));
