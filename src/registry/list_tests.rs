@@ -34,8 +34,8 @@ async fn write(registry: &Registry, name: &str) {
     registry.create(target, incoming, &WriteOptions::default(), &mut caller).await.unwrap();
 }
 
-/// Returns whether a page waits until its replica has reached the revision of its token. A machine that stops for a while
-/// may write later than the page waits for that.
+/// Returns whether a page waits until its replica has reached the revision of its token. A machine that stops for a
+/// while may write later than the page waits for that.
 async fn reaches_soon(registry: &Registry, served: &Served, attempt: usize) -> bool {
     let (began, soon) = (Instant::now(), token(served, Duration::from_millis(300)));
     let later = async {
