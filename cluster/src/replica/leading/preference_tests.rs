@@ -139,7 +139,7 @@ async fn ids_of_former_members_are_ignored_and_a_single_replica_takes_preference
     let mut cluster = Cluster::new(&["a", "b"], 1);
     let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
     // As in a map that outlived its members.
-    a.change_preferences(|map| map.preferring([0, 1], Some(1))).await.unwrap();
+    again(async || a.change_preferences(|map| map.preferring([0, 1], Some(1))).await).await;
     assert!(a.cluster().preferred.is_empty(), "nobody has that id");
     let are_spread = async || {
         some_rounds().await;
