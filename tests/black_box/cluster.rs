@@ -370,6 +370,19 @@ fn leadership_is_handed_over() {
     }
 }
 
+/// Takes turns, each with another number, until so many are decided. A turn without a result is undecided: on a busy
+/// machine, a group may have no leader for a moment.
+pub fn take_turns(wanted: usize, mut take: impl FnMut(usize) -> Option<()>) {
+    let mut decided = 0;
+    for turn in 0..10 * wanted {
+        decided += usize::from(take(turn).is_some());
+        if decided == wanted {
+            return;
+        }
+    }
+    panic!("{decided} of {} turns were answered", 10 * wanted);
+}
+
 /// Writes one object through one replica after the other without a pause, beginning with another one in each turn.
 /// Returns `None` if an answer is unknown: on a busy machine, the group may have no leader for a moment.
 fn take_turn(each: &mut [Connection; 3], turn: usize) -> Option<()> {
@@ -414,12 +427,7 @@ fn every_replica_decides_by_the_latest_state() {
     let places = Places::new();
     let servers = places.start_all();
     let mut each = servers.each_ref().map(Server::connect);
-    let (mut turns, mut decided) = (0, 0);
-    while decided < 20 {
-        decided += usize::from(take_turn(&mut each, turns).is_some());
-        turns += 1;
-        assert!(turns < 200, "{decided} of {turns} turns were answered");
-    }
+    take_turns(20, |turn| take_turn(&mut each, turn));
 }
 
 #[test]
