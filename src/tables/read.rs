@@ -46,7 +46,7 @@ impl Tables {
         }
     }
 
-    /// Waits until clients may name the revision of a table that has passed a barrier.
+    /// Waits until clients may name the revision of a table. The caller has passed [`Tables::barrier`].
     pub async fn renew_expired_revision(&self, table: &Table) -> ApiResult<()> {
         let renewed = self.store.renew_expired_revision(table).await;
         renewed.map_err(|error| ApiError::unavailable(error.to_string(), 1))

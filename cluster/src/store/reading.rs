@@ -127,9 +127,9 @@ impl Store {
         }
     }
 
-    /// Does the same for a client that will name the revision that it reads, and waits longer while clients may not
-    /// name it ([`Table::horizon`]). The caller has passed a [`Store::barrier`]: the leaders of all groups have just
-    /// answered, so they can close.
+    /// Renews the closed revision of a table as [`Store::renew_closed_revision`] does, for a client that will name it
+    /// in its next request. Waits longer while clients may not name it ([`Table::horizon`]). The caller has passed a
+    /// [`Store::barrier`]: the leaders of all groups have just answered, so they can close.
     ///
     /// # Errors
     /// Fails when the groups are not closed in time ([`CLOSING_TIMEOUT`]).
