@@ -391,3 +391,21 @@ async fn a_transfer_fails_if_another_member_than_the_named_one_leads() {
     a.shutdown().await;
     b.shutdown().await;
 }
+
+#[tokio::test]
+async fn the_only_voter_leads_on_although_it_asked_a_former_member_to_take_over() {
+    let cluster = Cluster::new(&["a", "b"], 0);
+    let [a, b] = <[Store; 2]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("two"));
+    let (node, former) = (a.running().groups.get(DEFAULT_GROUP).unwrap().leader_client.node().clone(), b.node());
+    again(async || b.transfer(None, "a").await).await;
+    again(async || a.remove("b").await).await;
+    until("a leads alone", || node.roster().leads_alone()).await;
+    let term = || node.status(DEFAULT_GROUP).term;
+    let before = term();
+    // As when b still had a vote while a chose whom to ask, and lost it before the request was sent.
+    node.leadership().hand_over_without_answer(former).await;
+    create(&a, "ns/first").await;
+    assert!(term() > before, "a has given up its term and stood for a new one");
+    a.shutdown().await;
+    b.shutdown().await;
+}
