@@ -1,11 +1,13 @@
 //! Hands over the leadership of a group, and takes it over from a leader that is gone.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flotilla_proto::replication as message;
 use openraft::async_runtime::WatchReceiver;
-use openraft::raft::TransferLeaderRequest;
+use openraft::errors::Fatal;
+use openraft::raft::{TransferLeaderRequest, VoteRequest};
+use parking_lot::Mutex;
 
 use super::connections::Connections;
 use super::exclusion::Exclusion;
@@ -13,7 +15,7 @@ use super::mandate::Mandates;
 use super::resting::Resting;
 use super::roster::Roster;
 use super::state_machine::GroupRaft;
-use super::types::Metrics;
+use super::types::{Metrics, TypeConfig};
 use super::wire;
 use crate::limits::{CAUGHT_UP_ENTRIES_MAX, TRANSFER_PATIENCE, TRANSFER_TIMEOUT, TRANSFER_WAIT};
 
@@ -43,6 +45,14 @@ pub(crate) struct Leadership {
     pub(super) exclusion: Exclusion,
     pub(super) resting: Resting,
     pub(super) mandates: Mandates,
+    pub(super) asked: Arc<Mutex<Option<Asked>>>,
+}
+
+/// The last time that this replica asked another to lead.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    term: u64,
+    to: u64,
 }
 
 impl Leadership {
@@ -62,7 +72,7 @@ impl Leadership {
             return Err(Unchanged::NotLeader(leader));
         }
         self.resting.rest().note_event();
-        if !self.raft.voter_ids().any(|voter| voter == to) {
+        if !self.roster.lasting_voters().contains(&to) {
             return Err(Unchanged::Refused("only a member with a vote can lead".into()));
         }
         if self.keep_up(&[to]).await.is_none() && self.roster.leader() == Some(self.roster.own()) {
@@ -74,7 +84,7 @@ impl Leadership {
     async fn hand_over_now(&self, to: u64, timeout: Duration) -> Changed {
         tracing::debug!(group = %self.name, to = %format_args!("{to:x}"), "handing over the leadership of a group");
         let refused = |error: String| Unchanged::Refused(error);
-        self.raft.trigger().transfer_leader(to).await.map_err(|error| refused(error.to_string()))?;
+        self.ask_to_lead(to).await.map_err(|error| refused(error.to_string()))?;
         let own = self.roster.own();
         let over = move |metrics: &Metrics| metrics.current_leader.is_some_and(|leader| leader != own);
         match self.raft.wait(Some(timeout)).metrics(over, "another leads").await {
@@ -86,7 +96,37 @@ impl Leadership {
 
     /// Asks a replica to lead without waiting for it: no answer would be received.
     pub(crate) async fn hand_over_without_answer(&self, to: u64) {
-        let _ = self.raft.trigger().transfer_leader(to).await; // fails only when the group is shut down
+        let _ = self.ask_to_lead(to).await; // fails only when the group is shut down
+    }
+
+    /// Asks a replica to lead. From then on this one takes no writes and sends no heartbeats in its term.
+    async fn ask_to_lead(&self, to: u64) -> Result<(), Fatal<TypeConfig>> {
+        *self.asked.lock() = Some(Asked { term: self.term(), to });
+        self.raft.trigger().transfer_leader(to).await
+    }
+
+    fn term(&self) -> u64 {
+        self.raft.metrics().borrow_watched().current_term
+    }
+
+    /// Stands for a new term if this replica has asked another to lead and is the only voter. The other has lost its
+    /// vote at the same time, and nobody else can lead.
+    pub(crate) async fn lead_on_alone(&self) {
+        let Some(Asked { term, to }) = *self.asked.lock() else { return };
+        if term != self.term() || !self.roster.leads_alone() {
+            return;
+        }
+        self.resting.rest().note_event();
+        // Openraft lets no leader stand for election, but a leader follows a candidate for a later term that has its
+        // whole log. The vote for the other replica is sent to nobody, so that replica does not win that term.
+        let ballot = message::Ballot { term: term + 1, node: to, committed: false };
+        let applied = self.raft.metrics().borrow_watched().last_applied;
+        let mut candidacy = VoteRequest::new(wire::vote(&ballot), applied);
+        candidacy.leadership_transfer = true;
+        if self.raft.vote(candidacy).await.is_ok_and(|answer| answer.vote_granted) {
+            tracing::info!(group = %self.name, "leading on: the replica that was asked to lead has no vote any more");
+            let _ = self.raft.trigger().elect(false).await; // fails only when the group is shut down
+        }
     }
 
     /// Hands over to a replica that cannot call this one, and so cannot say that it leads. Returns whether it was asked
@@ -171,7 +211,7 @@ impl Leadership {
     /// Returns the reachable voters besides this replica, those with the most of the log first. Empty when this replica
     /// does not lead.
     fn successors(&self) -> Vec<u64> {
-        let voters: BTreeSet<u64> = self.raft.voter_ids().collect();
+        let voters = self.roster.lasting_voters();
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         let replication = metrics.replication.as_ref();

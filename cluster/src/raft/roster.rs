@@ -1,5 +1,7 @@
 //! The members of a group and its leader, as far as this replica knows them.
 
+use std::collections::BTreeSet;
+
 use openraft::async_runtime::WatchReceiver;
 
 use super::state_machine::GroupRaft;
@@ -47,6 +49,13 @@ impl Roster {
     /// Returns the ids of the voters.
     pub(crate) fn voters(&self) -> Vec<u64> {
         self.raft.voter_ids().collect()
+    }
+
+    /// Returns the ids of the voters; during a change of members, only those that vote both before and after it.
+    pub(crate) fn lasting_voters(&self) -> BTreeSet<u64> {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        lasting(metrics.membership_config.membership().get_joint_config())
     }
 
     /// Returns the id of the leader, as far as this replica knows.
@@ -123,9 +132,25 @@ impl Roster {
     }
 }
 
+fn lasting(sets: &[BTreeSet<u64>]) -> BTreeSet<u64> {
+    sets.iter().cloned().reduce(|lasting, next| &lasting & &next).unwrap_or_default()
+}
+
 /// Returns whether a node leads and has applied an entry of its term, and with it everything before.
 pub(super) fn leads(metrics: &Metrics, node: u64) -> bool {
     let own = LeaderId { term: metrics.current_term, node_id: node };
     let applied = metrics.last_applied.as_ref().map(|applied| *applied.committed_leader_id());
     metrics.state.is_leader() && metrics.current_leader == Some(node) && applied == Some(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn voters_that_come_or_go_do_not_last() {
+        assert_eq!(lasting(&[]), BTreeSet::new());
+        assert_eq!(lasting(&[BTreeSet::from([1, 2])]), BTreeSet::from([1, 2]));
+        assert_eq!(lasting(&[BTreeSet::from([1, 2, 3]), BTreeSet::from([1, 3, 4])]), BTreeSet::from([1, 3]));
+    }
 }

@@ -83,6 +83,7 @@ impl NodeOptions {
             exclusion: exclusion.clone(),
             resting: resting.clone(),
             mandates: mandates.clone(),
+            asked: Arc::default(),
         };
         let administration =
             Administration::new(raft.clone(), roster.clone(), connections.clone(), resting.clone(), leadership.clone());

@@ -64,11 +64,11 @@ fn exceeding(own: u64, groups: &[NamedGroup], reached: u32) -> Vec<u64> {
     })
 }
 
-/// Returns the replicas that have a vote in every group, and that `counts` accepts for every group.
+/// Returns the replicas that have and keep a vote in every group, and that `counts` accepts for every group.
 fn voting_everywhere(groups: &[NamedGroup], counts: impl Fn(&Node, u64) -> bool) -> Vec<u64> {
     let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
     for (_, node) in groups {
-        for voter in node.roster().voters() {
+        for voter in node.roster().lasting_voters() {
             *votes.entry(voter).or_default() += usize::from(counts(node, voter));
         }
     }

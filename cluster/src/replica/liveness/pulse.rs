@@ -1,5 +1,5 @@
 //! The one timer of all groups: it sends heartbeats, checks the other replicas, lets idle groups rest, and finds
-//! leaders that have fallen silent.
+//! leaders that have fallen silent or have given up although no other can lead.
 //!
 //! A replica sends the heartbeats of all groups that it leads at the same time. One write sends all of them that go to
 //! the same replica, and one read receives them. An idle group sends none: its leader asks every other replica, in one
@@ -44,6 +44,9 @@ pub(crate) async fn keep(placement: Arc<Placement>, peers: Arc<dyn Peers>, view:
         }
         succession::replace_silent_leaders(&placement, &nodes, &view).await;
         succession::hand_over_without_majority(&placement, &nodes, &view).await;
+        for node in &nodes {
+            node.leadership().lead_on_alone().await;
+        }
         if now >= beat_at {
             beat_at = now + HEARTBEAT_INTERVAL - PULSE_INTERVAL / 2;
             nodes.iter().for_each(|node| node.resting().beat());
