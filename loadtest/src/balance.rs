@@ -17,9 +17,8 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(50);
 /// Forwards connections until the process ends.
 ///
 /// # Errors
-/// Fails if the address cannot be listened on.
-pub async fn run(listen: SocketAddr, servers: &[SocketAddr]) -> io::Result<()> {
-    let listener = TcpListener::bind(listen).await?;
+/// Fails if the address of the listener cannot be read.
+pub async fn run(listener: TcpListener, servers: &[SocketAddr]) -> io::Result<()> {
     println!("balancing {} among {servers:?}", listener.local_addr()?);
     let places = std::sync::Arc::new(tokio::sync::Semaphore::new(BALANCED_CONNECTIONS_MAX));
     let mut random = Random::new();
@@ -73,6 +72,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpSocket;
 
     use super::*;
 
@@ -90,19 +90,16 @@ mod tests {
 
     #[tokio::test]
     async fn connections_are_spread_over_servers_that_answer() {
-        // Nothing listens on a port that was released.
-        let dead = TcpListener::bind("127.0.0.1:0").await.and_then(|it| it.local_addr()).expect("an address");
-        let servers = [server(1).await, dead, server(2).await];
-        let listen = TcpListener::bind("127.0.0.1:0").await.and_then(|it| it.local_addr()).expect("an address");
-        tokio::spawn(async move { run(listen, &servers).await });
+        // It has a port and does not listen.
+        let dead = TcpSocket::new_v4().expect("a socket");
+        dead.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+        let servers = [server(1).await, dead.local_addr().expect("an address"), server(2).await];
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let listen = listener.local_addr().expect("an address");
+        tokio::spawn(async move { run(listener, &servers).await });
         let mut answers = BTreeSet::new();
         for _ in 0..60 {
-            let mut client = loop {
-                if let Ok(client) = TcpStream::connect(listen).await {
-                    break client;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            };
+            let mut client = TcpStream::connect(listen).await.expect("a connection");
             answers.insert(client.read_u8().await.expect("an answer"));
         }
         assert_eq!(answers, BTreeSet::from([1, 2]));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use tokio::net::TcpListener;
 
 use crate::connection::{self, Connector, Protocol};
 use crate::kubeconfig;
@@ -155,7 +156,8 @@ pub async fn run(args: Args) -> Result<bool, Error> {
         return Ok(true);
     }
     if let Command::Balance { listen, to } = &args.command {
-        balance::run(*listen, to).await.map_err(Error::Balance)?;
+        let listener = TcpListener::bind(*listen).await.map_err(Error::Balance)?;
+        balance::run(listener, to).await.map_err(Error::Balance)?;
         return Ok(true);
     }
     let protocol = match args.http {

@@ -1,7 +1,6 @@
 //! Changes of members that would end a cluster, and members that move.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::time::Duration;
 
 use flotilla_proto::replication::{Administer, administration};
@@ -9,7 +8,7 @@ use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use super::sharding::mapping;
-use super::test_cluster::{Cluster, PATIENCE, again, create, divide, pods, read, until};
+use super::test_cluster::{Cluster, PATIENCE, again, create, divide, pods, read, until, unused_address};
 use crate::disk::simulated::SimulatedDisk;
 use crate::limits::LEADER_WAIT;
 use crate::raft::{GONE, Unchanged};
@@ -57,7 +56,7 @@ async fn a_member_at_a_new_address_is_sent_the_log_there() {
     let mut cluster = Cluster::new(&["a", "b", "c"], 1);
     let [a, b, c] = <[Store; 3]>::try_from(cluster.open_all().await).unwrap_or_else(|_| panic!("three"));
     c.shutdown().await;
-    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let elsewhere = unused_address();
     cluster.addresses.insert("c".into(), elsewhere);
     let c = cluster.begin("c").await;
     // It calls the others, but they do not call it.
@@ -140,7 +139,7 @@ async fn a_member_shows_nothing_before_it_applies_the_entry_with_its_vote() {
 
 /// Opens one more replica, which was not admitted, and returns its address.
 async fn begin_besides(cluster: &mut Cluster, name: &str) -> (Store, String) {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = unused_address();
     cluster.addresses.insert(name.into(), address);
     cluster.disks.insert(name.into(), SimulatedDisk::default());
     (cluster.begin(name).await, address.to_string())

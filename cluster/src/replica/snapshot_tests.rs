@@ -1,7 +1,6 @@
 //! Members that are so far behind that the log does not reach them: they are sent snapshots, in pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use rand::rngs::SmallRng;
 use rand::{RngCore, SeedableRng};
 use tokio::sync::watch;
 
-use super::test_cluster::{Cluster, PATIENCE, again, catch_up, create, pods, until};
+use super::test_cluster::{Cluster, PATIENCE, again, catch_up, create, pods, until, unused_address};
 use crate::disk::simulated::{Access, SimulatedDisk};
 use crate::limits::SNAPSHOT_PIECE_BYTES;
 use crate::machine::Machine;
@@ -71,7 +70,7 @@ async fn forget_log(stores: impl IntoIterator<Item = &Store>) {
 
 /// Starts a replica behind a tap, with an empty disk and at a new address.
 async fn begin_tapped(cluster: &mut Cluster, name: &str, tap: &Tap) -> Store {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = unused_address();
     cluster.addresses.insert(name.to_owned(), address);
     let disk = SimulatedDisk::default();
     cluster.disks.insert(name.to_owned(), disk.clone());

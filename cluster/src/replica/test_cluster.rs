@@ -1,8 +1,9 @@
 //! Replicas of one cluster in one process, for tests.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::disk::simulated::SimulatedDisk;
@@ -27,10 +28,7 @@ impl Cluster {
     pub(super) fn new(names: &[&str], groups: u8) -> Cluster {
         let filter = tracing_subscriber::EnvFilter::from_default_env();
         let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init(); // once for all tests
-        // Ports that were free a moment ago.
-        let listeners: Vec<TcpListener> = names.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let addresses = names.iter().zip(&listeners);
-        let addresses = addresses.map(|(name, listener)| ((*name).into(), listener.local_addr().unwrap())).collect();
+        let addresses = names.iter().map(|name| ((*name).into(), unused_address())).collect();
         let disks = names.iter().map(|name| ((*name).into(), SimulatedDisk::default())).collect();
         Cluster { groups, authority: Authority::new(), addresses, disks }
     }
@@ -81,6 +79,16 @@ impl Cluster {
     pub(super) async fn open_all(&self) -> Vec<Store> {
         futures_util::future::join_all(self.addresses.keys().map(|name| self.open(name))).await
     }
+}
+
+/// Returns an address that nothing listens on, and that nothing takes from a replica while it is restarted. Linux
+/// answers on all of 127.0.0.0/8, and every process of tests has a host of its own there. Connections come from
+/// 127.0.0.1.
+pub(super) fn unused_address() -> SocketAddr {
+    static NEXT_PORT: AtomicU16 = AtomicU16::new(1024);
+    let [_, high, middle, low] = std::process::id().to_be_bytes(); // at most 2^22
+    let host = Ipv4Addr::new(127, 64 + high, middle, low);
+    (host, NEXT_PORT.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 pub(super) fn pods() -> TableId {
