@@ -58,6 +58,7 @@ fn define(server: &Server) {
     let mut client = server.connect();
     client.create(DEFINITIONS, &definition("widgets", "Widget"));
     await_established(&mut client, "widgets");
+    client.read(WIDGETS);
 }
 
 fn widget(name: &str) -> Value {

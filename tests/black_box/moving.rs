@@ -65,6 +65,7 @@ fn fill(client: &mut Connection) {
         "reportingController": "c.example.com/c", "reportingInstance": "i", "type": "Normal"
     });
     client.post(EVENTS, &event).expect(201);
+    until("the root certificate is there", || client.get(&format!("{CONFIG_MAPS}/kube-root-ca.crt")).status == 200);
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_killed_import_leaves_an_incomplete_directory_and_can_be_repeated() {
 fn yaml_is_exported_by_resource_and_namespace() {
     let directory = DataDir::new();
     let server = directory.start();
-    let mut client = server.connect();
+    let mut client = server.connect_for_pods();
     fill(&mut client);
     let to = beside(&directory, "yaml");
     export(&server, "--to-yaml", &to);

@@ -1,12 +1,13 @@
 //! A custom resource as a Rust type: defined, and watched while the server is killed and started again.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
@@ -96,6 +97,11 @@ async fn a_custom_type_is_written_and_watched_over_a_kill() {
     tokio::time::timeout(PATIENCE, established).await.expect("in time").expect("established");
 
     let api: Api<Widget> = Api::namespaced(client, "default");
+    let deadline = Instant::now() + PATIENCE;
+    while let Err(error) = api.list(&ListParams::default()).await {
+        let passes = matches!(&error, kube::Error::Api(status) if status.code == 503);
+        assert!(passes && Instant::now() < deadline, "{error}");
+    }
     let mut events = std::pin::pin!(watcher(api.clone(), watcher::Config::default()).default_backoff());
     let first = api.create(&PostParams::default(), &widget("first", 1)).await.expect("created");
     assert_eq!(first.spec, WidgetSpec { size: 1, color: Some("blue".to_owned()) });
