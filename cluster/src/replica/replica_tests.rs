@@ -1,13 +1,14 @@
 //! Three replicas in one process, over the real transport.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::net::TcpSocket;
 
 use super::test_cluster::{Cluster, PATIENCE, again, commit, create, lead, pods, put, read, undisturbed, until};
 use crate::disk::simulated::SimulatedDisk;
@@ -422,7 +423,14 @@ impl Network for Named {
 
 #[tokio::test]
 async fn members_find_each_other_behind_one_name_and_found_one_cluster() {
-    let cluster = Cluster::new(&["a", "b", "c"], 1);
+    let mut cluster = Cluster::new(&["a", "b", "c"], 1);
+    // Their names resolve to 127.0.0.1. While these sockets have its ports, no connection takes one from a member.
+    let held = ["a", "b", "c"].map(|_| TcpSocket::new_v4().unwrap());
+    for (socket, address) in held.iter().zip(cluster.addresses.values_mut()) {
+        socket.set_reuseaddr(true).unwrap();
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        *address = socket.local_addr().unwrap();
+    }
     let all: Vec<String> = cluster.addresses.values().map(ToString::to_string).collect();
     let addresses = Arc::new(Mutex::new(all[..2].to_vec()));
     let begin = async |name: &str| {
