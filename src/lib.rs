@@ -11,7 +11,7 @@
 //!
 //! - Bounds: `limits`
 //! - Facts and errors: `causes`, `wall_clock`, `version`, `unreadable`, `text_options`, `enablement`, `catalogued`,
-//!   `embedded`, `large_pages`, `parent`, `terminal`
+//!   `embedded`, `large_pages`, `parent`, `terminal`, `type_meta`
 //! - Configuration: `config`, `pki`
 //! - Measurement: `prometheus`
 //! - Tasks and connections: `turn`, `scan`, `follow`, `drain`, `unsent`, `transport`, `outbound`, `webhooks`
@@ -81,6 +81,7 @@ pub mod terminal;
 mod text_options;
 pub mod transport;
 pub mod turn;
+pub mod type_meta;
 pub mod unreadable;
 pub mod unsent;
 pub mod version;

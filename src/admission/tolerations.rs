@@ -6,7 +6,6 @@ use flotilla_proto::value::{Map, Value};
 
 use crate::field::{Errors, Path, float};
 use crate::kinds::core::pod::scheduling::validate_tolerations;
-use crate::webhooks::typed;
 
 /// The annotation with the tolerations that new pods get.
 const DEFAULT: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
@@ -80,7 +79,7 @@ fn of_annotation(namespace: &Value, name: &str) -> Result<Option<Vec<Value>>, St
 /// Decodes a list of tolerations. As in Go, the case of members does not matter and unknown ones are dropped.
 fn decode(list: &Value) -> Result<Vec<Value>, String> {
     let no =
-        |value: &Value, of: &str| format!("json: cannot unmarshal {} into Go value of type {of}", typed::kind(value));
+        |value: &Value, of: &str| format!("json: cannot unmarshal {} into Go value of type {of}", value.type_name());
     let list = match list {
         Value::Null => &[],
         Value::Array(list) => &list[..],
@@ -103,7 +102,7 @@ fn decode_members(members: &Map) -> Result<Value, String> {
             // Go's message contains a number that is not whole.
             let kind = match value {
                 Value::Float(number) if *of == SECONDS => format!("number {}", float(number.get())),
-                other => typed::kind(other).to_owned(),
+                other => other.type_name().to_owned(),
             };
             return Err(format!("json: cannot unmarshal {kind} into Go struct field Toleration.{known} of type {of}"));
         }

@@ -17,7 +17,7 @@ use crate::registry::Incoming;
 use crate::request::{FieldValidation, Media};
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult, Details};
-use crate::tables::type_meta::{internal_package, missing_kind, type_meta, unknown_conversion};
+use crate::type_meta::{internal_package, missing_kind, type_meta, unknown_conversion};
 use flotilla_proto::limits::COMPLAINTS_MAX;
 
 use super::past_versions;

@@ -49,7 +49,7 @@ use crate::request::{DeleteOptions, FieldValidation, WriteOptions};
 use crate::served::Served;
 use crate::tables::{
     Tables, Target, convert, encode, generate, owners, place, precondition, snapshot_at, stored_tree, stored_value,
-    too_large, type_meta, wipe,
+    too_large, wipe,
 };
 pub use crate::wall_clock::timestamp as now;
 

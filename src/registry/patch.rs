@@ -7,12 +7,13 @@ use flotilla_proto::json;
 use flotilla_proto::value::{Map, Value};
 
 use super::change::{Change, check_identity};
-use super::{FieldValidation, Registry, Served, Target, WriteOptions, Written, convert, type_meta};
+use super::{FieldValidation, Registry, Served, Target, WriteOptions, Written, convert};
 use crate::field::quote;
 use crate::fieldmanager;
 use crate::patch::{Format, Patch, complaints};
 use crate::request::Caller;
 use crate::status::{ApiError, ApiResult};
+use crate::type_meta;
 use flotilla_proto::limits::COMPLAINTS_MAX;
 
 /// A PATCH body that is not parsed yet, because a missing object is reported before an invalid body.

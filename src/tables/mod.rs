@@ -18,7 +18,6 @@ mod read;
 mod revise;
 pub mod services;
 mod target;
-pub mod type_meta;
 mod unreadable;
 mod write;
 

@@ -4,10 +4,11 @@ use flotilla_objects::api_version;
 use flotilla_proto::catalogue;
 use flotilla_proto::value::Value;
 
-use super::{GroupVersionKind, Tables, convert, encode, type_meta};
+use super::{GroupVersionKind, Tables, convert, encode};
 use crate::field::quote;
 use crate::served::Served;
 use crate::status::{ApiError, ApiResult};
+use crate::type_meta;
 
 impl Tables {
     /// Converts an object of a resource, or the document of one of its subresources, to another version of its kind.

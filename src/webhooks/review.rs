@@ -1,13 +1,11 @@
 //! Reading the review in the answer of a webhook.
 
 use bytes::Bytes;
-use flotilla_proto::json;
 use flotilla_proto::value::Value;
-use flotilla_proto::yaml;
 
 use super::call_error::{CallError, refused};
-use super::typed;
 use crate::field::quote;
+use crate::type_meta;
 
 /// Returns whether an answer with this code may hold a review.
 pub(super) fn is_success(code: u16) -> bool {
@@ -23,27 +21,13 @@ pub(super) fn document(code: u16, media: &str, body: &Bytes, asked: &Value) -> R
     if body.is_empty() {
         return Err(failed(format!("0-length response with status code: {code} and content type: {media}")));
     }
-    let parse_error =
-        |why: &dyn std::fmt::Display| failed(format!("couldn't get version/kind; json parse error: {why}"));
-    // The reference ignores the media type here: a body that does not begin with `{` is YAML.
-    let document = match body.trim_ascii_start().starts_with(b"{") {
-        true => json::parse(body).map_err(|error| parse_error(&error))?,
-        false => yaml::parse(body).map_err(|error| failed(error.to_string()))?.value,
-    };
+    let document = type_meta::parse(body).map_err(failed)?;
     if document.is_null() {
         return Ok(Value::object());
-    }
-    if document.as_object().is_none() {
-        let kind = typed::kind(&document);
-        return Err(parse_error(&format_args!("json: cannot unmarshal {kind} into Go value of type {TYPE_META}")));
     }
     check_kind(&document, asked).map_err(failed)?;
     Ok(document)
 }
-
-/// Go's name for the type with which the reference finds the kind of a document.
-const TYPE_META: &str =
-    r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// The versions of the kinds of reviews that have several versions.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -14,18 +14,6 @@ pub struct TypedMember {
     pub takes: fn(&Value) -> bool,
 }
 
-/// Returns Go's name for the kind of a JSON value.
-pub const fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Str(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-        _ => "number",
-    }
-}
-
 /// Checks that the members of a document have their types. A path that ends with `[]` means each item, one that ends
 /// with `{}` each value.
 ///
@@ -43,7 +31,7 @@ pub fn check(document: &Value, members: &[TypedMember]) -> Result<(), String> {
             _ => Some(found).filter(is_wrong),
         };
         if let Some(wrong) = wrong {
-            let (kind, of, called) = (kind(wrong), member.of, member.called);
+            let (kind, of, called) = (wrong.type_name(), member.of, member.called);
             let path = names.join(".");
             return Err(format!("json: cannot unmarshal {kind} into Go struct field {of}.{path} of type {called}"));
         }

@@ -4,7 +4,6 @@ use flotilla_proto::value::Value;
 use flotilla_proto::yaml;
 
 use crate::field::quote;
-use crate::webhooks::typed::kind;
 
 /// The place in the reference's source that its decoding errors state.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
@@ -74,7 +73,7 @@ fn check(
     unknown: &mut Vec<String>,
 ) -> Result<(), String> {
     let wrong = || {
-        let (kind, member) = (kind(value), &position.member);
+        let (kind, member) = (value.type_name(), &position.member);
         Err(format!("json: cannot unmarshal {kind} into Go struct field {member} of type {}", form.called()))
     };
     match form {

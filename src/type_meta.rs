@@ -1,7 +1,24 @@
-//! Reads kind and version of bodies and patches, and makes the errors about them.
+//! Reads kind and version of bodies, patches and other documents, and makes the errors about them.
 
+use flotilla_proto::json;
 use flotilla_proto::schema::Kind;
 use flotilla_proto::value::Value;
+use flotilla_proto::yaml;
+
+/// Parses a document whose media type does not count: a text that does not begin with `{` is YAML. Returns an object or
+/// null.
+///
+/// # Errors
+/// The text cannot be parsed, is not an object, or has a kind or version that is not a string.
+pub fn parse(text: &[u8]) -> Result<Value, String> {
+    let unreadable = |why: &dyn std::fmt::Display| format!("couldn't get version/kind; json parse error: {why}");
+    let document = match text.trim_ascii_start().starts_with(b"{") {
+        true => json::parse(text).map_err(|error| unreadable(&error))?,
+        false => yaml::parse(text).map_err(|error| error.to_string())?.value,
+    };
+    type_meta(&document).map_err(|why| unreadable(&why))?;
+    Ok(document)
+}
 
 /// Refuses a kind or version that is not a string. The reference reads these first, by a decoder for them alone.
 pub fn type_meta(value: &Value) -> Result<(), String> {
