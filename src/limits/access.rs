@@ -49,7 +49,7 @@ pub const LEGACY_TOKEN_USES: usize = 16_384;
 pub const CREDENTIAL_FILE_BYTES: u64 = 4 * 1_048_576;
 
 /// How long a write of a role or a binding waits until the authorizer knows all earlier ones.
-pub const GRANTS_WAIT: Duration = Duration::from_millis(500);
+pub const GRANTS_WAIT: Duration = Duration::from_secs(5);
 
 /// Users whose mode of impersonation is cached.
 pub const IMPERSONATORS: usize = 10_000;

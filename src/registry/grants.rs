@@ -52,10 +52,8 @@ impl Registry {
 
 impl Registry {
     /// Waits until the authorizer's index of roles and bindings contains everything that this replica has stored. The
-    /// index follows the tables, usually within a millisecond. After the time limit the index is used as it is. The
-    /// wait always lasts until the limit if a table had no change within the history window when this replica received
-    /// a snapshot of it. The last change of such a table is the floor of its history, and no event brings this revision
-    /// into the index.
+    /// index follows the tables, usually within a millisecond. After the time limit the index is used as it is: the
+    /// change of a group that cannot close stays invisible.
     ///
     /// # Errors
     /// 404 if a resource of RBAC is not served.
