@@ -7,6 +7,7 @@ use flotilla_proto::value;
 use flotilla_proto::value::Value;
 use metrics::Counter;
 
+use super::abac::Policies;
 use super::attributes::{Attributes, forbidden};
 use super::decision::{Decision, Verdict};
 use super::impersonation::Impersonators;
@@ -53,6 +54,8 @@ pub enum Mode {
     Node,
     /// Roles and bindings decide (`RBAC`).
     Rbac,
+    /// The policies of a file decide (`ABAC`).
+    Abac(Arc<Policies>),
     /// The webhook of this name decides (`Webhook`).
     Webhook(String, Arc<AccessWebhook>),
 }
@@ -65,6 +68,7 @@ impl Mode {
             Self::AlwaysDeny => "AlwaysDeny",
             Self::Node => "Node",
             Self::Rbac => "RBAC",
+            Self::Abac(_) => "ABAC",
             Self::Webhook(..) => "Webhook",
         }
     }
@@ -138,11 +142,12 @@ impl Authorizer {
             return true;
         }
         for authorizer in &*self.chain.load().0 {
-            let allows = match authorizer.mode {
+            let allows = match &authorizer.mode {
                 Mode::AlwaysAllow => true,
                 Mode::AlwaysDeny => false,
                 Mode::Node => self.as_node(user, attributes).is_some_and(|verdict| verdict.is_ok()),
                 Mode::Rbac => self.rbac.find(user, attributes).is_some(),
+                Mode::Abac(policies) => policies.allow(user, attributes),
                 Mode::Webhook(..) => break,
             };
             if allows {
@@ -218,6 +223,10 @@ impl Authorizer {
                     Decision::no_opinion(if is_clear { String::new() } else { format!("RBAC: {}", together(missing)) })
                 }
             },
+            Mode::Abac(policies) => match policies.allow(user, attributes) {
+                true => Decision::allow(String::new()),
+                false => Decision::no_opinion("No policy matched.".to_owned()),
+            },
             Mode::Webhook(_, webhook) => webhook.decide(user, attributes, inquiry),
         }
     }
@@ -253,6 +262,7 @@ impl Authorizer {
                         errors.push(together(missing));
                     }
                 }
+                Mode::Abac(policies) => permissions.rules.extend(policies.rules(user, namespace)),
                 Mode::Webhook(..) => {
                     permissions.incomplete = true;
                     errors.push("webhook authorizer does not support user rule resolution".to_owned());

@@ -3,8 +3,9 @@
 //! The client certificate of a connection is verified once, when the connection opens ([`connection`]). A request may
 //! carry a bearer token, which the [`Authenticator`] verifies. The [`Authorizer`] then decides whether the user may
 //! make the request. It asks its authorizers in order: by default [`nodes`] and [`rbac`], otherwise those that
-//! [`configured`] reads.
+//! [`configured`] reads; the policies of a file ([`abac`]) and webhooks ([`webhook`]) can be among them.
 
+mod abac;
 mod anonymous;
 mod attributes;
 mod authenticator;
@@ -29,6 +30,7 @@ pub mod tokens;
 mod user;
 mod webhook;
 
+pub use abac::{Policies, PolicyError};
 pub use anonymous::Anonymous;
 pub use attributes::{Attributes, ResourceAttributes, forbidden};
 pub use authenticator::{Authenticated, Authenticator};

@@ -21,6 +21,11 @@ pub struct AuthorizationOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_config: Option<PathBuf>,
 
+    /// File with the policies of the mode ABAC, one on each line.
+    #[arg(long, value_name = "FILE")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authorization_policy_file: Option<PathBuf>,
+
     /// Kubeconfig of the webhook that decides in the mode Webhook.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,6 +14,10 @@ pub enum AuthorizationMode {
     /// Nodes may do what concerns them.
     #[value(name = "Node")]
     Node,
+    /// The policies of a file decide.
+    #[value(name = "ABAC")]
+    #[serde(rename = "ABAC")]
+    Abac,
     /// Users may do what roles and bindings allow.
     #[value(name = "RBAC")]
     #[serde(rename = "RBAC")]

@@ -250,6 +250,12 @@ fn check(config: &Config) -> Result<(), ConfigError> {
     {
         return refuse("authorization-webhook-config-file", "and --authorization-mode with Webhook need each other");
     }
+    let by_policies = config.authorization.authorization_mode.contains(&AuthorizationMode::Abac);
+    if config.authorization.authorization_config.is_none()
+        && by_policies != config.authorization.authorization_policy_file.is_some()
+    {
+        return refuse("authorization-policy-file", "and --authorization-mode with ABAC need each other");
+    }
     if config.authorization.authorization_config.is_some()
         && (asks || config.authorization.authorization_webhook_config_file.is_some())
     {

@@ -74,7 +74,8 @@ fn flags_have_the_syntax_of_pflag() {
 fn flags_that_are_dangerous_to_ignore_are_refused() {
     for (line, part) in [
         ("--authorization-mode=RBAC,Webhook", "authorization-mode Webhook's authorization config file not passed"),
-        ("--authorization-mode=ABAC", "authorization-mode ABAC cannot be used"),
+        ("--authorization-mode=ABAC", "authorization-mode ABAC's authorization policy file not passed"),
+        ("--authorization-policy-file=/a", "cannot specify --authorization-policy-file without mode ABAC"),
         ("--authorization-webhook-config-file=/a", "cannot specify --authorization-webhook-config-file without mode"),
         ("--authorization-mode=Foo", "authorization-mode \"Foo\" is not a valid mode"),
         ("--authorization-mode=RBAC,RBAC", "more than once"),

@@ -108,25 +108,29 @@ const BY_FLAGS: [&str; 5] = [
 /// Translates the authorization modes.
 fn modes(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     let modes = given.all("authorization-mode");
-    if given.one("authorization-config").is_some_and(|file| !file.is_empty()) {
+    let is_stated = |flag: &str| given.one(flag).is_some_and(|file| !file.is_empty());
+    if is_stated("authorization-config") {
         if BY_FLAGS.iter().any(|flag| !given.all(flag).is_empty()) {
             let with = "--authorization-mode or --authorization-webhook-* flags are defined";
             wrong.push(format!("--authorization-config can not be specified when {with}"));
         }
         return;
     }
-    let webhook = given.one("authorization-webhook-config-file").is_some_and(|file| !file.is_empty());
+    let (webhook, policies) = (is_stated("authorization-webhook-config-file"), is_stated("authorization-policy-file"));
     for mode in modes {
         match mode.as_str() {
             "Webhook" if !webhook => {
                 wrong.push("authorization-mode Webhook's authorization config file not passed".to_owned());
             }
-            "AlwaysAllow" | "AlwaysDeny" | "Node" | "RBAC" | "Webhook" => {}
-            "ABAC" => {
-                wrong.push(format!("authorization-mode {mode} cannot be used: this server does not support it"));
+            "ABAC" if !policies => {
+                wrong.push("authorization-mode ABAC's authorization policy file not passed".to_owned())
             }
+            "ABAC" | "AlwaysAllow" | "AlwaysDeny" | "Node" | "RBAC" | "Webhook" => {}
             _ => wrong.push(format!("authorization-mode {} is not a valid mode", strconv::quote(mode))),
         }
+    }
+    if policies && !modes.iter().any(|mode| mode == "ABAC") {
+        wrong.push("cannot specify --authorization-policy-file without mode ABAC".to_owned());
     }
     if webhook && !modes.iter().any(|mode| mode == "Webhook") {
         wrong.push("cannot specify --authorization-webhook-config-file without mode Webhook".to_owned());
@@ -196,7 +200,7 @@ fn listening(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>)
 }
 
 /// Flags whose options here have the same name and take the same values.
-const SAME: [&str; 96] = [
+const SAME: [&str; 97] = [
     "admission-control-config-file",
     "advertise-address",
     "audit-log-batch-buffer-size",
@@ -236,6 +240,7 @@ const SAME: [&str; 96] = [
     "authentication-token-webhook-config-file",
     "authentication-token-webhook-version",
     "authorization-config",
+    "authorization-policy-file",
     "authorization-webhook-cache-authorized-ttl",
     "authorization-webhook-cache-unauthorized-ttl",
     "authorization-webhook-config-file",

@@ -3,6 +3,7 @@
 //! `cargo test --workspace --test black_box`. Each test has its own server and data directory.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "tests and their stand-ins may block")]
 
+mod abac;
 mod access;
 mod aggregation;
 mod alerts;

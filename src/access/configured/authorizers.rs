@@ -1,20 +1,19 @@
 //! The authorizers, from the flags `--authorization-*` or from an AuthorizationConfiguration.
 
-use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use flotilla_proto::duration;
+use clap::ValueEnum;
 use flotilla_proto::value::Value;
 
-use super::conditions;
 use super::document::{self, DocumentForm};
 use super::reload::FollowedFile;
+use super::webhooks;
+use crate::access::abac::{Policies, PolicyError};
 use crate::access::authorizer::{Chain, Mode};
 use crate::access::decision::Verdict;
 use crate::access::webhook::{AccessWebhook, AccessWebhookSettings, WebhookError};
 use crate::config::{AuthorizationMode, Config};
-use crate::field::{ErrorKind, Errors, Path, joined, quote};
+use crate::field::{Errors, Path, joined};
 use crate::limits;
 use crate::outbound::Outbound;
 use crate::pki::{PkiError, read_credential};
@@ -24,36 +23,14 @@ use crate::rules::names;
 const KIND: &str = "AuthorizationConfiguration";
 const VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
-/// The types of authorizers of Kubernetes, sorted. This server lacks ABAC.
+/// The types of authorizers, sorted.
 const TYPES: [&str; 6] = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
 /// The name of the webhook that flags configure.
 const OF_FLAGS: &str = "default";
-const AUTHORIZED_TTL: &str = "5m0s";
-const UNAUTHORIZED_TTL: &str = "30s";
 
-const CONNECTION: DocumentForm = DocumentForm::Object(
-    "WebhookConnectionInfo",
-    &[("type", DocumentForm::Text), ("kubeConfigFile", DocumentForm::Text)],
-);
-const CONDITION: DocumentForm = DocumentForm::Object("WebhookMatchCondition", &[("expression", DocumentForm::Text)]);
-const WEBHOOK: DocumentForm = DocumentForm::Object(
-    "WebhookConfiguration",
-    &[
-        ("authorizedTTL", DocumentForm::Text),
-        ("cacheAuthorizedRequests", DocumentForm::Bool),
-        ("unauthorizedTTL", DocumentForm::Text),
-        ("cacheUnauthorizedRequests", DocumentForm::Bool),
-        ("timeout", DocumentForm::Text),
-        ("subjectAccessReviewVersion", DocumentForm::Text),
-        ("matchConditionSubjectAccessReviewVersion", DocumentForm::Text),
-        ("failurePolicy", DocumentForm::Text),
-        ("connectionInfo", CONNECTION),
-        ("matchConditions", DocumentForm::List(&CONDITION)),
-    ],
-);
 const AUTHORIZER: DocumentForm = DocumentForm::Object(
     "AuthorizerConfiguration",
-    &[("type", DocumentForm::Text), ("name", DocumentForm::Text), ("webhook", WEBHOOK)],
+    &[("type", DocumentForm::Text), ("name", DocumentForm::Text), ("webhook", webhooks::FORM)],
 );
 const FORM: DocumentForm = DocumentForm::Object(KIND, &[("authorizers", DocumentForm::List(&AUTHORIZER))]);
 
@@ -72,6 +49,9 @@ pub enum AuthorizersError {
     /// A webhook cannot be used.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
+    /// The file of policies cannot be used.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
 }
 
 /// An authorizer.
@@ -87,15 +67,17 @@ pub struct Authorizers {
     all: Vec<AuthorizerSettings>,
     /// The file that they come from. `None` if they come from flags.
     file: Option<FollowedFile>,
+    /// The policies of the mode ABAC. `None` if the server started without that mode.
+    policies: Option<Arc<Policies>>,
     outbound: Outbound,
     meter: Arc<Meter>,
 }
 
 impl Authorizers {
-    /// Reads the flags, or the file that they name.
+    /// Reads the flags, or the file that they name. Reads the policies of the mode ABAC, once.
     ///
     /// # Errors
-    /// The file cannot be read or is not valid.
+    /// A file cannot be read or is not valid.
     pub fn of(config: &Config, outbound: Outbound, meter: Arc<Meter>) -> Result<Self, AuthorizersError> {
         let Some(path) = &config.authorization.authorization_config else {
             let all =
@@ -103,17 +85,19 @@ impl Authorizers {
                     (AuthorizationMode::Webhook, Some(webhook)) => AuthorizerSettings::Webhook(webhook),
                     (mode, _) => AuthorizerSettings::Mode(*mode),
                 });
-            return Ok(Self { all: all.collect(), file: None, outbound, meter });
+            let all: Vec<_> = all.collect();
+            return Ok(Self { policies: policies(config, &all)?, all, file: None, outbound, meter });
         };
         let text = read_credential(path)?;
         let all = parse(&text, &[])?;
-        Ok(Self { all, file: Some(FollowedFile::new(path, text)), outbound, meter })
+        let file = Some(FollowedFile::new(path, text));
+        Ok(Self { policies: policies(config, &all)?, all, file, outbound, meter })
     }
 
     /// Returns the chain of the authorizers.
     ///
     /// # Errors
-    /// A webhook cannot be used.
+    /// A webhook cannot be used, or a changed file adds the mode ABAC.
     pub fn chain(&self) -> Result<Chain, AuthorizersError> {
         let links = self.all.iter().map(|settings| {
             let step = match settings {
@@ -121,6 +105,11 @@ impl Authorizers {
                 AuthorizerSettings::Mode(AuthorizationMode::AlwaysDeny) => Mode::AlwaysDeny,
                 AuthorizerSettings::Mode(AuthorizationMode::Node) => Mode::Node,
                 AuthorizerSettings::Mode(AuthorizationMode::Rbac) => Mode::Rbac,
+                AuthorizerSettings::Mode(AuthorizationMode::Abac) => {
+                    let why = "the mode ABAC can only be added at a start";
+                    let policies = self.policies.clone();
+                    Mode::Abac(policies.ok_or_else(|| AuthorizersError::Invalid(why.to_owned()))?)
+                }
                 AuthorizerSettings::Mode(AuthorizationMode::Webhook) => {
                     let why = "authorization-mode Webhook's authorization config file not passed";
                     return Err(AuthorizersError::Invalid(why.to_owned()));
@@ -184,12 +173,25 @@ impl AuthorizerSettings {
 
 const fn name(mode: AuthorizationMode) -> &'static str {
     match mode {
+        AuthorizationMode::Abac => "ABAC",
         AuthorizationMode::AlwaysAllow => "AlwaysAllow",
         AuthorizationMode::AlwaysDeny => "AlwaysDeny",
         AuthorizationMode::Node => "Node",
         AuthorizationMode::Rbac => "RBAC",
         AuthorizationMode::Webhook => "Webhook",
     }
+}
+
+/// Reads the policies of the mode ABAC. Returns `None` if that is not among the authorizers.
+fn policies(config: &Config, all: &[AuthorizerSettings]) -> Result<Option<Arc<Policies>>, AuthorizersError> {
+    if !all.contains(&AuthorizerSettings::Mode(AuthorizationMode::Abac)) {
+        return Ok(None);
+    }
+    let Some(path) = &config.authorization.authorization_policy_file else {
+        let why = "authorization-mode ABAC's authorization policy file not passed";
+        return Err(AuthorizersError::Invalid(why.to_owned()));
+    };
+    Ok(Some(Arc::new(Policies::open(path)?)))
 }
 
 fn webhook_of_flags(config: &Config) -> Option<AccessWebhookSettings> {
@@ -246,10 +248,10 @@ fn authorizers(document: &Value, errors: &mut Errors) -> Vec<AuthorizerSettings>
             errors.required(&path.child("type"), "");
             continue;
         }
-        if !TYPES.contains(&kind) {
+        let Ok(mode) = AuthorizationMode::from_str(kind, false) else {
             errors.not_supported(&path.child("type"), kind, &TYPES);
             continue;
-        }
+        };
         if kind != "Webhook" && types.contains(&kind) {
             errors.duplicate(&path.child("type"), &kind.into());
             continue;
@@ -261,14 +263,14 @@ fn authorizers(document: &Value, errors: &mut Errors) -> Vec<AuthorizerSettings>
         if kind != "Webhook" && !webhook.is_null() {
             errors.invalid_str(&path.child("webhook"), "non-null", "may only be specified when type=Webhook");
         }
-        match kind {
-            "AlwaysAllow" => all.push(AuthorizerSettings::Mode(AuthorizationMode::AlwaysAllow)),
-            "AlwaysDeny" => all.push(AuthorizerSettings::Mode(AuthorizationMode::AlwaysDeny)),
-            "Node" => all.push(AuthorizerSettings::Mode(AuthorizationMode::Node)),
-            "RBAC" => all.push(AuthorizerSettings::Mode(AuthorizationMode::Rbac)),
-            "Webhook" if webhook.is_null() => errors.required(&path.child("webhook"), "required when type=Webhook"),
-            "Webhook" => all.push(AuthorizerSettings::Webhook(of_file(&path, name, webhook, errors))),
-            _ => errors.invalid_str(&path.child("type"), kind, "the mode ABAC is not supported here"),
+        match mode {
+            AuthorizationMode::Webhook if webhook.is_null() => {
+                errors.required(&path.child("webhook"), "required when type=Webhook");
+            }
+            AuthorizationMode::Webhook => {
+                all.push(AuthorizerSettings::Webhook(webhooks::read(&path, name, webhook, errors)));
+            }
+            mode => all.push(AuthorizerSettings::Mode(mode)),
         }
     }
     all
@@ -285,118 +287,6 @@ fn check_name(path: &Path<'_>, name: &str, seen: &[&str], errors: &mut Errors) {
     if !wrong.is_empty() {
         errors.invalid_str(path, name, format!("authorizer name is invalid: {}", wrong.join(", ")));
     }
-}
-
-/// Reads a webhook of the file; adds an error for each field that is wrong.
-fn of_file(path: &Path<'_>, name: &str, webhook: &Value, errors: &mut Errors) -> AccessWebhookSettings {
-    let text = |member: &str| webhook.str_at(&[member]);
-    let timeout = span(path, "timeout", text("timeout"), "", errors);
-    if timeout > limits::AUTHORIZER_TIMEOUT_MAX {
-        errors.invalid_str(&path.child("timeout"), &shown(timeout), "must be > 0s and <= 30s");
-    }
-    let authorized_ttl = span(path, "authorizedTTL", text("authorizedTTL"), AUTHORIZED_TTL, errors);
-    let unauthorized_ttl = span(path, "unauthorizedTTL", text("unauthorizedTTL"), UNAUTHORIZED_TTL, errors);
-    let caches = |member: &str| webhook.at(&[member]).as_bool() != Some(false);
-    let version = text("subjectAccessReviewVersion");
-    one_of(&path.child("subjectAccessReviewVersion"), version, &["v1", "v1beta1"], errors);
-    let conditions = webhook.list_at(&["matchConditions"]);
-    match text("matchConditionSubjectAccessReviewVersion") {
-        "" if conditions.is_empty() => {}
-        "" => errors.required(
-            &path.child("matchConditionSubjectAccessReviewVersion"),
-            "required if match conditions are specified",
-        ),
-        version => one_of(&path.child("matchConditionSubjectAccessReviewVersion"), version, &["v1"], errors),
-    }
-    one_of(&path.child("failurePolicy"), text("failurePolicy"), &["NoOpinion", "Deny"], errors);
-    let kubeconfig = connection(path, webhook.at(&["connectionInfo"]), errors);
-    AccessWebhookSettings {
-        name: name.to_owned(),
-        kubeconfig,
-        version: version.to_owned(),
-        timeout,
-        authorized_ttl: if caches("cacheAuthorizedRequests") { authorized_ttl } else { Duration::ZERO },
-        unauthorized_ttl: if caches("cacheUnauthorizedRequests") { unauthorized_ttl } else { Duration::ZERO },
-        on_error: if text("failurePolicy") == "Deny" { Verdict::Deny } else { Verdict::NoOpinion },
-        conditions: conditions::read(path, conditions, errors),
-    }
-}
-
-/// Reads a span of time, which must be longer than zero. `default` replaces a span that is missing or zero. An empty
-/// `default` replaces nothing.
-fn span(path: &Path<'_>, member: &str, text: &str, default: &str, errors: &mut Errors) -> Duration {
-    let place = path.child(member);
-    let nanos = |text: &str| if text.is_empty() { Some(0) } else { duration::parse(text) };
-    let stated = match nanos(text) {
-        None => {
-            errors.invalid_str(&place, text, format!("time: invalid duration {text:?}"));
-            return Duration::ZERO;
-        }
-        Some(0) => nanos(default).unwrap_or(0),
-        Some(stated) => stated,
-    };
-    match u64::try_from(stated) {
-        Ok(0) => errors.required(&place, ""),
-        Ok(_) => {}
-        Err(_) => {
-            let why = if member == "timeout" { "must be > 0s and <= 30s" } else { "must be > 0s" };
-            errors.invalid_str(&place, &duration::format(stated), why);
-        }
-    }
-    Duration::from_nanos(u64::try_from(stated).unwrap_or(0))
-}
-
-fn shown(span: Duration) -> String {
-    duration::format(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX))
-}
-
-fn one_of(path: &Path<'_>, text: &str, allowed: &[&str], errors: &mut Errors) {
-    match text {
-        "" => errors.required(path, ""),
-        text if !allowed.contains(&text) => errors.not_supported(path, text, allowed),
-        _ => {}
-    }
-}
-
-/// Reads the connection info of a webhook. Returns the path of the kubeconfig that names the webhook.
-fn connection(path: &Path<'_>, info: &Value, errors: &mut Errors) -> PathBuf {
-    const BY_FILE: &str = "KubeConfigFile";
-    const IN_CLUSTER: &str = "InClusterConfig";
-    let path = path.child("connectionInfo");
-    let (place, file) = (path.child("kubeConfigFile"), info.str_at(&["kubeConfigFile"]));
-    match info.str_at(&["type"]) {
-        IN_CLUSTER if !info.at(&["kubeConfigFile"]).is_null() => {
-            errors.invalid_str(&place, file, "can only be set when type=KubeConfigFile");
-        }
-        IN_CLUSTER => {
-            errors.invalid_str(&path.child("type"), IN_CLUSTER, "an API server has no in-cluster configuration");
-        }
-        BY_FILE if file.is_empty() => errors.required(&place, ""),
-        BY_FILE if !FilePath::new(file).is_absolute() => errors.invalid_str(&place, file, "must be an absolute path"),
-        BY_FILE => match std::fs::metadata(file) {
-            Err(error) => errors.invalid_str(&place, file, format!("error loading file: {}", go_text(file, &error))),
-            Ok(found) if !found.is_file() => errors.invalid_str(&place, file, "must be a regular file"),
-            Ok(_) => {}
-        },
-        "" => errors.required(&path.child("type"), ""),
-        kind => {
-            let file = if info.at(&["kubeConfigFile"]).is_null() { "null".to_owned() } else { quote(file) };
-            let shown = format!("{{\"Type\":{},\"KubeConfigFile\":{file}}}", quote(kind));
-            let why = format!("supported values: {}, {}", quote(IN_CLUSTER), quote(BY_FILE));
-            errors.push(ErrorKind::NotSupported, &path.child("type"), shown, why);
-        }
-    }
-    PathBuf::from(file)
-}
-
-/// Formats an error about a file as Go does.
-fn go_text(file: &str, error: &std::io::Error) -> String {
-    let why = match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file or directory".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    };
-    format!("stat {file}: {why}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Tests of authorizers by configuration.
 
+use std::time::Duration;
+
 use super::*;
 
 fn errors(authorizers: &str) -> String {

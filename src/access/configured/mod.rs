@@ -7,6 +7,7 @@ mod document;
 mod issuers;
 mod jwt;
 mod reload;
+mod webhooks;
 
 pub use authorizers::{Authorizers, AuthorizersError};
 pub use issuers::{Authentication, AuthenticationError};

@@ -1,6 +1,6 @@
 //! Flags about authentication and authorization.
 
-use super::{Kind, Section, accepted, acts, refused};
+use super::{Kind, Section, accepted, acts};
 
 /// Authentication.
 pub(super) const AUTHENTICATION: Section = Section {
@@ -108,15 +108,9 @@ pub(super) const AUTHORIZATION: Section = Section {
             "authorization-mode",
             Kind::Strings,
             "",
-            "Authorizers, in order: AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook.",
+            "Authorizers, in order: ABAC, AlwaysAllow, AlwaysDeny, Node, RBAC, Webhook.",
         ),
-        refused(
-            "authorization-policy-file",
-            Kind::Text,
-            "",
-            "File with rules for the mode ABAC.",
-            "the mode ABAC is not supported, and the rules would not apply",
-        ),
+        acts("authorization-policy-file", Kind::Text, "", "File with the policies of the mode ABAC, one on each line."),
         acts(
             "authorization-webhook-cache-authorized-ttl",
             Kind::Duration,
