@@ -31,45 +31,79 @@ impl MemberChanges {
 
     /// Admits a host that has lost its disk and will come back, as the replacement of itself.
     pub(super) fn replace(&self, world: &World, host: usize) {
-        self.begin(world, host, false);
+        self.begin(world, vec![host], false);
     }
 
     /// Removes a host, and admits it again with the disk that it has.
     pub(super) fn readmit(&self, world: &World, host: usize) {
-        self.begin(world, host, true);
+        self.begin(world, vec![host], true);
     }
 
-    fn begin(&self, world: &World, host: usize, removes: bool) {
+    /// Removes all hosts but one, one after the other, and admits them again with the disks that they have.
+    pub(super) fn shrink(&self, world: &World, remaining: usize) {
+        let mut leaving: Vec<usize> = (0..world.hosts.len()).filter(|host| *host != remaining).collect();
+        draw::shuffle(&mut leaving);
+        self.begin(world, leaving, true);
+    }
+
+    fn begin(&self, world: &World, hosts: Vec<usize>, removes: bool) {
         self.0.set(true);
-        let (clients, name, is_going_on) = (world.clients(), world.hosts[host].name.clone(), self.0.clone());
-        let trace = world.trace.clone();
+        let (clients, is_going_on, trace) = (world.clients(), self.0.clone(), world.trace.clone());
+        let names: Vec<String> = world.hosts.iter().map(|host| host.name.clone()).collect();
         world.spawn(async move {
             if removes {
-                let named = name.clone();
-                until(&clients, host, move |store, _| {
-                    let name = named.clone();
-                    async move {
-                        match store.remove(&name).await {
-                            // An earlier attempt removed it, and its answer was lost.
-                            Ok(()) | Err(MembersError::Unknown(_)) => Ok(()),
-                            Err(error) => Err(error.to_string()),
+                for host in &hosts {
+                    // The replica may be asked to lead at the moment at which it loses its vote.
+                    let asked = if draw::once_in(2) { draw::within(1..6) } else { 0 };
+                    let asking = async {
+                        for _ in 0..asked {
+                            sleep(Duration::from_millis(draw::below(100))).await;
+                            make_leader(&clients[draw::below(clients.len() as u64) as usize], &names[*host]).await;
                         }
-                    }
-                })
-                .await;
-                trace.note(&format!("{name} is removed"));
+                    };
+                    tokio::join!(remove(&clients, *host, &names[*host]), asking);
+                    trace.note(&format!("{} is removed", names[*host]));
+                }
                 sleep(Duration::from_millis(draw::within(1..2_000))).await;
             }
-            let named = name.clone();
-            until(&clients, host, move |store, address| {
-                let name = named.clone();
-                async move { store.admit(&name, &address).await.map_err(|error| error.to_string()) }
-            })
-            .await;
-            trace.note(&format!("{name} is admitted"));
+            for host in hosts {
+                admit(&clients, host, &names[host]).await;
+                trace.note(&format!("{} is admitted", names[host]));
+            }
             is_going_on.set(false);
         });
     }
+}
+
+async fn remove(clients: &[StoreClient], host: usize, name: &str) {
+    let name = name.to_owned();
+    until(clients, host, move |store, _| {
+        let name = name.clone();
+        async move {
+            match store.remove(&name).await {
+                // An earlier attempt removed it, and its answer was lost.
+                Ok(()) | Err(MembersError::Unknown(_)) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            }
+        }
+    })
+    .await;
+}
+
+async fn admit(clients: &[StoreClient], host: usize, name: &str) {
+    let name = name.to_owned();
+    until(clients, host, move |store, address| {
+        let name = name.clone();
+        async move { store.admit(&name, &address).await.map_err(|error| error.to_string()) }
+    })
+    .await;
+}
+
+/// Asks a host to make another one the leader of everything. It may refuse.
+async fn make_leader(client: &StoreClient, name: &str) {
+    let name = name.to_owned();
+    let asked = client.ask(move |store| async move { drop(store.transfer(None, &name).await) });
+    let _ = timeout(PATIENCE, asked).await;
 }
 
 /// Asks random other hosts for a change of one host, until one of them has made it.
@@ -105,9 +139,7 @@ pub(super) fn is_member(store: &Store) -> bool {
 /// Asks a host to make another one the leader of everything.
 pub(super) fn transfer(world: &World, host: usize, to: usize) {
     let (client, name) = (world.hosts[host].client.clone(), world.hosts[to].name.clone());
-    world.spawn(async move {
-        let _ = client.ask(move |store| async move { drop(store.transfer(None, &name).await) }).await;
-    });
+    world.spawn(async move { make_leader(&client, &name).await });
 }
 
 /// Asks a host to divide a table into another number of shards.

@@ -61,6 +61,8 @@ enum HostFault {
     Replace,
     /// A host is removed, and admitted again.
     Readmit,
+    /// All hosts but this one are removed, and admitted again.
+    Shrink,
     /// A host is made the leader of everything.
     Transfer,
     /// A table is divided into another number of shards.
@@ -98,7 +100,9 @@ impl Schedule {
             if self.undoing.iter().any(|undoing| undoing.host == host || undoing.fault == fault) {
                 return;
             }
-            if matches!(fault, HostFault::Replace | HostFault::Readmit) && self.member_changes.is_going_on() {
+            if matches!(fault, HostFault::Replace | HostFault::Readmit | HostFault::Shrink)
+                && self.member_changes.is_going_on()
+            {
                 return;
             }
             let lasts_ms = self.inject(world, traffic, host, fault);
@@ -153,11 +157,12 @@ impl Schedule {
                 self.member_changes.replace(world, host);
             }
             HostFault::Readmit => self.member_changes.readmit(world, host),
+            HostFault::Shrink => self.member_changes.shrink(world, host),
             HostFault::Transfer => changes::transfer(world, (host + 1) % world.hosts.len(), host),
             HostFault::Divide => changes::divide(world, host, if draw::once_in(2) { PLAIN } else { SPREAD }),
         }
         match fault {
-            HostFault::Snapshot | HostFault::Readmit | HostFault::Transfer | HostFault::Divide => 0,
+            HostFault::Snapshot | HostFault::Readmit | HostFault::Shrink | HostFault::Transfer | HostFault::Divide => 0,
             HostFault::Quiet => draw::within(1_000..8_000),
             _ if draw::once_in(3) => draw::within(1_500..6_000),
             _ => draw::within(1..1_200),
@@ -189,6 +194,7 @@ impl Schedule {
             | HostFault::Snapshot
             | HostFault::Flicker
             | HostFault::Readmit
+            | HostFault::Shrink
             | HostFault::Transfer
             | HostFault::Divide => {}
         }
@@ -213,6 +219,7 @@ fn drawn(host: usize, hosts: usize) -> HostFault {
         25 => HostFault::Blackout,
         26..28 => HostFault::Flicker,
         28..30 => HostFault::Ahead(other),
+        30 => HostFault::Shrink,
         32 => HostFault::Replace,
         33 => HostFault::Readmit,
         34 => HostFault::Transfer,
