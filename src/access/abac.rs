@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flotilla_proto::value;
+use compact_str::CompactString;
 use flotilla_proto::value::Value;
 
 use super::attributes::{Attributes, ResourceAttributes};
@@ -23,7 +23,7 @@ const ALL: &str = "*";
 const READING: [&str; 3] = ["get", "list", "watch"];
 
 /// The policies of a file, in its order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Policies(Box<[AbacPolicy]>);
 
 /// The reason why a file of policies cannot be used.
@@ -47,7 +47,7 @@ pub enum PolicyError {
 }
 
 /// Lets users make requests.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 struct AbacPolicy {
     /// The name of the user. If empty, the group alone counts.
     user: String,
@@ -111,9 +111,7 @@ impl Policies {
     /// Returns the permissions of a user in a namespace, as rules.
     pub fn rules(&self, user: &User, namespace: &str) -> Vec<Rule> {
         let concerns = |policy: &&AbacPolicy| policy.concerns(user) && matches(&policy.namespace, namespace);
-        Rule::list(
-            &value!({"rules": (self.0.iter().filter(concerns).flat_map(AbacPolicy::rules).collect::<Vec<Value>>())}),
-        )
+        self.0.iter().filter(concerns).flat_map(AbacPolicy::rules).collect()
     }
 }
 
@@ -144,22 +142,19 @@ fn is_old(document: &Value) -> Result<bool, String> {
 impl AbacPolicy {
     /// Reads a policy of the version `v1beta1`.
     fn current(document: &Value) -> Result<Self, String> {
-        const fn text(path: &'static [&'static str]) -> TypedMember {
-            TypedMember { path, of: "PolicySpec", called: "string", takes: |value| value.as_str().is_some() }
-        }
-        let spec = |value: &Value| value.as_object().is_some();
-        let is_bool = |value: &Value| value.as_bool().is_some();
+        const SPEC: &str = "PolicySpec";
+        let is_object = |value: &Value| value.as_object().is_some();
         typed::check(
             document,
             &[
-                TypedMember { path: &["spec"], of: KIND, called: "v1beta1.PolicySpec", takes: spec },
-                text(&["spec", "user"]),
-                text(&["spec", "group"]),
-                TypedMember { path: &["spec", "readonly"], of: "PolicySpec", called: "bool", takes: is_bool },
-                text(&["spec", "apiGroup"]),
-                text(&["spec", "resource"]),
-                text(&["spec", "namespace"]),
-                text(&["spec", "nonResourcePath"]),
+                TypedMember { path: &["spec"], of: KIND, called: "v1beta1.PolicySpec", takes: is_object },
+                text(SPEC, &["spec", "user"]),
+                text(SPEC, &["spec", "group"]),
+                flag(SPEC, &["spec", "readonly"]),
+                text(SPEC, &["spec", "apiGroup"]),
+                text(SPEC, &["spec", "resource"]),
+                text(SPEC, &["spec", "namespace"]),
+                text(SPEC, &["spec", "nonResourcePath"]),
             ],
         )?;
         let field = |name: &str| document.str_at(&["spec", name]).to_owned();
@@ -177,18 +172,14 @@ impl AbacPolicy {
 
     /// Reads a policy of the version `v0`. What it does not state matches everything.
     fn old(document: &Value) -> Result<Self, String> {
-        const fn text(path: &'static [&'static str]) -> TypedMember {
-            TypedMember { path, of: KIND, called: "string", takes: |value| value.as_str().is_some() }
-        }
-        let is_bool = |value: &Value| value.as_bool().is_some();
         typed::check(
             document,
             &[
-                text(&["user"]),
-                text(&["group"]),
-                TypedMember { path: &["readonly"], of: KIND, called: "bool", takes: is_bool },
-                text(&["resource"]),
-                text(&["namespace"]),
+                text(KIND, &["user"]),
+                text(KIND, &["group"]),
+                flag(KIND, &["readonly"]),
+                text(KIND, &["resource"]),
+                text(KIND, &["namespace"]),
             ],
         )?;
         let field = |name: &str| document.str_at(&[name]);
@@ -240,16 +231,29 @@ impl AbacPolicy {
     }
 
     /// Returns what the policy allows as rules of a role.
-    fn rules(&self) -> impl Iterator<Item = Value> {
-        let verbs = || match self.reads_only {
-            true => value!(["get", "list", "watch"]),
-            false => value!(["*"]),
+    fn rules(&self) -> impl Iterator<Item = Rule> {
+        let only = |word: &str| Box::from([CompactString::from(word)]);
+        let verbs: Box<[CompactString]> = match self.reads_only {
+            true => READING.map(CompactString::from).into(),
+            false => only(ALL),
         };
-        let of_resource = (!self.resource.is_empty())
-            .then(|| value!({"verbs": (verbs()), "apiGroups": [(&*self.api_group)], "resources": [(&*self.resource)]}));
-        let of_path = (!self.path.is_empty()).then(|| value!({"verbs": (verbs()), "nonResourceURLs": [(&*self.path)]}));
+        let of_resource = (!self.resource.is_empty()).then(|| Rule {
+            verbs: verbs.clone(),
+            groups: only(&self.api_group),
+            resources: only(&self.resource),
+            ..Rule::default()
+        });
+        let of_path = (!self.path.is_empty()).then(|| Rule { verbs, urls: only(&self.path), ..Rule::default() });
         [of_resource, of_path].into_iter().flatten()
     }
+}
+
+const fn text(of: &'static str, path: &'static [&'static str]) -> TypedMember {
+    TypedMember { path, of, called: "string", takes: |value| value.as_str().is_some() }
+}
+
+const fn flag(of: &'static str, path: &'static [&'static str]) -> TypedMember {
+    TypedMember { path, of, called: "bool", takes: |value| value.as_bool().is_some() }
 }
 
 /// Returns whether a field of a policy, which may be `*`, matches a text.

@@ -1,5 +1,7 @@
 //! Tests of policies in a file. Kubernetes 1.36.3 was asked about policies like these.
 
+use flotilla_proto::value;
+
 use super::*;
 
 const BEGIN: &str = r#"{"apiVersion":"abac.authorization.kubernetes.io/v1beta1","kind":"Policy","spec":"#;

@@ -257,7 +257,7 @@ fn check(config: &Config) -> Result<(), ConfigError> {
         return refuse("authorization-policy-file", "and --authorization-mode with ABAC need each other");
     }
     if config.authorization.authorization_config.is_some()
-        && (asks || config.authorization.authorization_webhook_config_file.is_some())
+        && (asks || by_policies || config.authorization.authorization_webhook_config_file.is_some())
     {
         return refuse("authorization-config", "excludes authorization-mode and authorization-webhook-config-file");
     }

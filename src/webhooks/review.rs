@@ -82,6 +82,8 @@ mod tests {
         assert_eq!(error_of(200, "").message, "0-length response with status code: 200 and content type: text/plain");
         let list = "json: cannot unmarshal array into Go value of type struct { APIVersion string ";
         assert!(error_of(200, "[]").message.contains(list));
+        let number = "json: cannot unmarshal number into Go struct field .kind of type string";
+        assert!(error_of(200, r#"{"kind": 5}"#).message.contains(number));
         let other = r#"{"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview"}"#;
         let converting = "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion";
         assert_eq!(error_of(200, other).message, converting);

@@ -91,7 +91,10 @@ fn a_file_of_authorizers_can_name_policies() {
     let config = format!("--authorization-config={}", file.display());
     let refusal = data.try_start_with(&[&config]).err().expect("a refusal");
     assert!(refusal.messages.contains("policy file not passed"), "{}", refusal.messages);
-    let server = data.start_with(&[&config, &policies(&data, POLICIES)]);
+    let file = policies(&data, POLICIES);
+    let refusal = data.try_start_with(&[&config, "--authorization-mode=ABAC", &file]).err().expect("a refusal");
+    assert!(refusal.messages.contains("excludes authorization-mode"), "{}", refusal.messages);
+    let server = data.start_with(&[&config, &file]);
     let asked = json!({"verb": "get", "namespace": "default", "resource": "pods"});
     assert_eq!(review(&server, "reader", "", &asked), json!({"allowed": true}));
 }

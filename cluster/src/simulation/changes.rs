@@ -58,7 +58,7 @@ impl MemberChanges {
                     let asking = async {
                         for _ in 0..asked {
                             sleep(Duration::from_millis(draw::below(100))).await;
-                            make_leader(&clients[draw::below(clients.len() as u64) as usize], &names[*host]).await;
+                            make_leader(draw::one_of(&clients), &names[*host]).await;
                         }
                     };
                     tokio::join!(remove(&clients, *host, &names[*host]), asking);
