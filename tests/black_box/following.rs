@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path, revision};
+use crate::support::{CONFIG_MAPS, DataDir, Server, config_map, config_map_path, ports, revision};
 
 /// How long one step of an import may take.
 const STEP: Duration = Duration::from_secs(120);
@@ -119,12 +119,12 @@ fn an_import_follows_a_server_in_spite_of_interruptions() {
 #[test]
 fn an_import_keeps_its_data_when_the_server_fails() {
     let (first, second, other) = (DataDir::new(), DataDir::new(), DataDir::new());
-    let server = first.start();
+    let address = ports::free(1)[0];
+    let server = first.start_on(address);
     let kubeconfig = server.data().join("admin.kubeconfig");
     server.connect().post(CONFIG_MAPS, &config_map("kept-1", "1")).expect(201);
     let importing = Importing::start(&kubeconfig, &second, &[]);
     importing.says("changes are followed");
-    let address = server.credentials().address;
     server.kill();
     importing.says("cannot be watched");
     importing.signal("-USR1");
@@ -136,7 +136,7 @@ fn an_import_keeps_its_data_when_the_server_fails() {
     refused.says("another cluster");
     assert_eq!(refused.ended().code(), Some(1));
 
-    let server = first.start_again_on(address);
+    let server = first.start_on(address);
     let importing = Importing::start(&kubeconfig, &second, &["--once"]);
     assert!(importing.ended().success());
     assert_eq!(values(&second.start()), values(&server));

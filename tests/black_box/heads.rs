@@ -175,7 +175,9 @@ fn every_answer_names_its_request() {
 fn unreadable_requests_are_not_logged() {
     let directory = DataDir::new();
     let server = directory.start();
-    let before = server.messages().lines().count();
+    // On a busy machine, the server says that its threads do not get to run.
+    let lines = |messages: &str| messages.lines().filter(|line| !line.contains("blocks its thread")).count();
+    let before = lines(&server.messages());
     for request in [
         "\u{1}\r\n\r\n",
         "GET / HTTP/1.1\r\n\r\n",
@@ -193,7 +195,7 @@ fn unreadable_requests_are_not_logged() {
     }
     server.connect().get("/healthz");
     let messages = server.messages();
-    assert_eq!(messages.lines().count(), before, "{messages}");
+    assert_eq!(lines(&messages), before, "{messages}");
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn a_node_that_joins_gets_its_certificate() {
     let server = data.start_with(&["--enable-bootstrap-token-auth"]);
     let mut client = server.connect();
     create_token(&mut client);
-    for role in ["system:node-bootstrapper", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"] {
+    // Bindings take effect in their order. The node may send its request once the last one has.
+    for role in ["system:certificates.k8s.io:certificatesigningrequests:nodeclient", "system:node-bootstrapper"] {
         let binding = json!({"metadata": {"name": role},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:bootstrappers"}]});

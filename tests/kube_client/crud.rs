@@ -1,12 +1,15 @@
 //! Objects of several kinds, written and read as Rust types.
 
+use std::time::{Duration, Instant};
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
+use tokio::time::sleep;
 
-use crate::support::DataDir;
+use crate::support::{DataDir, PATIENCE};
 use crate::{client, config_map, value};
 
 #[tokio::test]
@@ -54,8 +57,17 @@ async fn defaults_are_seen_in_types() {
     let mut pods = Api::<Pod>::namespaced(client.clone(), "typed").list(&ListParams::default()).await.expect("a list");
     assert!(pods.items.pop().is_none(), "no controller creates pods for deployments here");
     let accounts: Api<ServiceAccount> = Api::all(client);
-    let accounts = accounts.list(&ListParams::default().fields("metadata.name=default")).await.expect("accounts");
-    assert!(accounts.iter().all(|account| account.name_any() == "default") && accounts.iter().count() > 0);
+    // A controller creates them.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let found = accounts.list(&ListParams::default().fields("metadata.name=default")).await.expect("accounts");
+        assert!(found.iter().all(|account| account.name_any() == "default"));
+        if found.iter().count() > 0 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "no namespace has gotten its account");
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::client;
 use crate::restart::kill_and_restart;
-use crate::support::{DataDir, PATIENCE};
+use crate::support::{DataDir, PATIENCE, ports};
 
 const NAME: &str = "widgets.example.com";
 
@@ -89,7 +89,7 @@ async fn next(events: &mut (impl Stream<Item = watcher::Result<watcher::Event<Wi
 #[tokio::test]
 async fn a_custom_type_is_written_and_watched_over_a_kill() {
     let directory = Arc::new(DataDir::new());
-    let server = directory.start();
+    let server = directory.start_on(ports::free(1)[0]);
     let (address, client) = (server.credentials().address, client(&server).await);
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     definitions.create(&PostParams::default(), &definition()).await.expect("created");

@@ -14,7 +14,7 @@ use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::oneshot;
 
-use crate::support::{DataDir, PATIENCE, Server};
+use crate::support::{DataDir, PATIENCE, Server, ports};
 use crate::{client, config_map, value};
 
 const KILLS: usize = 2;
@@ -153,7 +153,7 @@ pub async fn kill_and_restart(directory: &Arc<DataDir>, server: Server, address:
     let directory = Arc::clone(directory);
     let restart = move || {
         server.kill();
-        directory.start_again_on(address)
+        directory.start_on(address)
     };
     tokio::task::spawn_blocking(restart).await.expect("a server")
 }
@@ -174,7 +174,7 @@ fn judge(received: &Received, written: &Written) {
 
 async fn check(config: watcher::Config) {
     let directory = Arc::new(DataDir::new());
-    let mut server = directory.start();
+    let mut server = directory.start_on(ports::free(1)[0]);
     let (address, client) = (server.credentials().address, client(&server).await);
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let (begun, begins) = oneshot::channel();

@@ -74,8 +74,8 @@ impl DataDir {
         self.try_start().unwrap_or_else(|refusal| panic!("the server ended with {refusal:?}"))
     }
 
-    /// Starts a server again on its previous address. Panics if it does not become ready.
-    pub fn start_again_on(&self, listen: SocketAddr) -> Server {
+    /// Starts a server on an address, which it may have had before. Panics if it does not become ready.
+    pub fn start_on(&self, listen: SocketAddr) -> Server {
         // The server does not replace a kubeconfig that is still right, but `run` waits for a new file.
         let _ = fs::remove_file(self.path().join("admin.kubeconfig"));
         let started = self.run(self.command_on(listen, &[]), READY, |_| self.path());

@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -303,7 +304,8 @@ async fn long_calls_survive_an_interruption_of_the_link() {
 async fn a_restarted_peer_is_reached_again() {
     let authority = Authority::new();
     let a = Replica::start(authority.issue("m1"), 1);
-    let b = Replica::start(authority.issue("m2"), 2);
+    // No connection of another test takes its port on this host while it is away.
+    let b = Replica::start_at(authority.issue("m2"), 2, SocketAddr::from(([127, 0, 0, 2], 0)));
     let (address, to) = (b.transport.address(), anyone(b.address()));
     connect(&a, &to, Lane::Control).await;
     let mut liveness = a.transport.liveness();

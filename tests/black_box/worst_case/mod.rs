@@ -49,6 +49,8 @@ const GROWTH_MAX: f64 = 2.0;
 const KEPT: usize = 24;
 /// How often an expensive input is sent. The smallest time counts, because the machine also does other work.
 const LOOKS: usize = 5;
+/// How often the costs of two sizes are compared.
+const GROWTH_LOOKS: usize = 3;
 /// Shorter times cannot be told from noise.
 const NOISE: Duration = Duration::from_millis(2);
 
@@ -163,7 +165,12 @@ impl Search<'_> {
 
     /// Returns how many times as expensive for its size an input that is four times as large is. Returns `None` if the
     /// times are too short to compare.
+    /// Other work may disturb one of the two measurements: the least of several counts.
     fn growth(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
+        (0..GROWTH_LOOKS).filter_map(|_| self.growth_once(way, recipe, size)).min_by(f64::total_cmp)
+    }
+
+    fn growth_once(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
         let larger = (4 * size).min(LONG_SIZES[LONG_SIZES.len() - 1]);
         let (small, large) = (self.cost_of(way, recipe, size), self.cost_of(way, recipe, larger));
         let of_a_unit = |(time, size): (Duration, usize)| time.as_nanos() as f64 / size as f64;
