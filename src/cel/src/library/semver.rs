@@ -1,9 +1,8 @@
 //! `semver`: versions as semver.org defines them.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
-use flotilla_golang::strconv::{parse_uint, quote};
+use flotilla_golang::semver::{SemanticVersion, SemanticVersionError};
 
 use super::table::{overload, unfit};
 use crate::cost;
@@ -73,123 +72,30 @@ pub static LIBRARY: Library = Library {
     ],
 };
 
-/// A version.
+/// A version as a value of expressions.
 #[derive(Debug)]
-struct SemanticVersion {
-    major: u64,
-    minor: u64,
-    patch: u64,
-    prerelease: Vec<PrereleasePart>,
-    build: Vec<String>,
-}
+struct VersionValue(SemanticVersion);
 
-/// A part of a prerelease. Numbers come before text.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum PrereleasePart {
-    Number(u64),
-    Text(String),
-}
-
-impl SemanticVersion {
-    /// Compares two versions; ignores build metadata.
-    fn order(&self, other: &Self) -> Ordering {
-        let numbers = |version: &Self| (version.major, version.minor, version.patch);
-        numbers(self).cmp(&numbers(other)).then_with(|| {
-            match (self.prerelease.is_empty(), other.prerelease.is_empty()) {
-                (true, false) => Ordering::Greater,
-                (false, true) => Ordering::Less,
-                _ => self.prerelease.cmp(&other.prerelease),
-            }
-        })
-    }
-}
-
-impl Opaque for SemanticVersion {
+impl Opaque for VersionValue {
     fn type_of(&self) -> Type {
         Type::object("kubernetes.Semver")
     }
 
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
-        (other as &dyn std::any::Any).downcast_ref::<Self>().map(|other| self.order(other).is_eq())
+        (other as &dyn std::any::Any).downcast_ref::<Self>().map(|other| self.0.precedence(&other.0).is_eq())
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{}.{}.{}", self.major, self.minor, self.patch);
-        for (place, part) in self.prerelease.iter().enumerate() {
-            let sign = if place == 0 { '-' } else { '.' };
-            let _ = match part {
-                PrereleasePart::Number(number) => write!(text, "{sign}{number}"),
-                PrereleasePart::Text(part) => write!(text, "{sign}{part}"),
-            };
-        }
-        for (place, part) in self.build.iter().enumerate() {
-            let _ = write!(text, "{}{part}", if place == 0 { '+' } else { '.' });
-        }
-        text
+        self.0.to_string()
     }
 }
 
-fn number(text: &str, name: &str) -> Outcome<u64> {
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let name = name.to_ascii_lowercase();
-        return Err(Error::new(format!("Invalid character(s) found in {name} number {}", quote(text))));
-    }
-    if text.len() > 1 && text.starts_with('0') {
-        return Err(Error::new(format!("{name} number must not contain leading zeroes {}", quote(text))));
-    }
-    parse_uint(text).map_err(|error| Error::new(error.to_string()))
-}
-
-fn is_word(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-}
-
-fn part(text: &str) -> Outcome<PrereleasePart> {
-    if text.is_empty() {
-        return Err(Error::new("Prerelease is empty"));
-    }
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        if text.len() > 1 && text.starts_with('0') {
-            let why = "Numeric PreRelease version must not contain leading zeroes";
-            return Err(Error::new(format!("{why} {}", quote(text))));
-        }
-        return parse_uint(text).map(PrereleasePart::Number).map_err(|error| Error::new(error.to_string()));
-    }
-    if is_word(text) {
-        return Ok(PrereleasePart::Text(text.to_owned()));
-    }
-    Err(Error::new(format!("Invalid character(s) found in prerelease {}", quote(text))))
-}
-
-fn build(text: &str) -> Outcome<String> {
-    if text.is_empty() {
-        return Err(Error::new("Build meta data is empty"));
-    }
-    if is_word(text) {
-        return Ok(text.to_owned());
-    }
-    Err(Error::new(format!("Invalid character(s) found in build meta data {}", quote(text))))
-}
-
-fn parse(text: &str) -> Outcome<SemanticVersion> {
-    if text.is_empty() {
-        return Err(Error::new("Version string empty"));
-    }
-    let mut parts = text.splitn(3, '.');
-    let (Some(major), Some(minor), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(Error::new("No Major.Minor.Patch elements found"));
-    };
-    let (major, minor) = (number(major, "Major")?, number(minor, "Minor")?);
-    let (rest, builds) = rest.split_once('+').map_or((rest, None), |(rest, builds)| (rest, Some(builds)));
-    let (patch, prerelease) = rest.split_once('-').map_or((rest, None), |(patch, parts)| (patch, Some(parts)));
-    let patch = number(patch, "Patch")?;
-    let prerelease = prerelease.into_iter().flat_map(|parts| parts.split('.')).map(part).collect::<Outcome<_>>()?;
-    let build = builds.into_iter().flat_map(|parts| parts.split('.')).map(build).collect::<Outcome<_>>()?;
-    Ok(SemanticVersion { major, minor, patch, prerelease, build })
+fn parse(text: &str) -> Outcome<VersionValue> {
+    text.parse().map(VersionValue).map_err(|error: SemanticVersionError| Error::new(error.to_string()))
 }
 
 /// Parses a version that may begin with `v`, have leading zeros, and lack its last numbers.
-fn parse_loosely(text: &str) -> Outcome<SemanticVersion> {
+fn parse_loosely(text: &str) -> Outcome<VersionValue> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
     if parts.len() < 3 {
@@ -209,7 +115,7 @@ fn without_zeros(part: &str) -> String {
     if bare.starts_with(|sign: char| sign.is_ascii_digit()) { bare.to_owned() } else { format!("0{bare}") }
 }
 
-fn read(arguments: &[Value<'_>]) -> Outcome<Outcome<SemanticVersion>> {
+fn read(arguments: &[Value<'_>]) -> Outcome<Outcome<VersionValue>> {
     match arguments {
         [Value::String(text)] | [Value::String(text), Value::Bool(false)] => Ok(parse(text)),
         [Value::String(text), Value::Bool(true)] => Ok(parse_loosely(text)),
@@ -227,8 +133,8 @@ fn is_semver<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 
 fn order(arguments: &[Value<'_>]) -> Outcome<Ordering> {
     let [a, b] = arguments else { return Err(Error::no_such_overload()) };
-    match (a.as_opaque::<SemanticVersion>(), b.as_opaque::<SemanticVersion>()) {
-        (Some(a), Some(b)) => Ok(a.order(b)),
+    match (a.as_opaque::<VersionValue>(), b.as_opaque::<VersionValue>()) {
+        (Some(a), Some(b)) => Ok(a.0.precedence(&b.0)),
         _ => Err(Error::no_such_overload()),
     }
 }
@@ -248,8 +154,8 @@ fn compare_to<'a>(arguments: &[Value<'a>]) -> Outcome<Value<'a>> {
 fn number_of<'a>(arguments: &[Value<'a>], number: impl Fn(&SemanticVersion) -> u64) -> Outcome<Value<'a>> {
     match arguments {
         [version] => {
-            let version = version.as_opaque().ok_or_else(Error::no_such_overload)?;
-            Ok(Value::Int(number(version) as i64))
+            let version: &VersionValue = version.as_opaque().ok_or_else(Error::no_such_overload)?;
+            Ok(Value::Int(number(&version.0) as i64))
         }
         _ => unfit(),
     }
