@@ -2,6 +2,8 @@
 
 #[path = "build/emit.rs"]
 mod emit;
+#[path = "build/mirror.rs"]
+mod mirror;
 #[path = "build/model.rs"]
 mod model;
 #[path = "build/parse.rs"]
@@ -48,5 +50,6 @@ fn tables(folder: &Path) -> Result<String, Error> {
             packages.extend(parse::packages(&name, &text)?);
         }
     }
+    mirror::expand(&mut packages)?;
     emit::tables(&packages, &groups)
 }

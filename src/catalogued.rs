@@ -28,11 +28,13 @@ pub const CONSULTED: [&str; 15] = [
 
 /// Returns the kind in which the objects of a resource are stored.
 pub fn stored_kind(resource: &'static Resource) -> Ref<Kind> {
-    let stored = kinds::strategy(&resource.group, &resource.name).stored_as;
-    match stored.and_then(|(group, version, kind)| catalogue::kind(group, version, kind)) {
-        Some(kind) => Ref::Static(kind),
-        None => resource.kind.clone(),
+    let stated = kinds::strategy(&resource.group, &resource.name).stored_as;
+    if let Some(kind) = stated.and_then(|(group, version, kind)| catalogue::kind(group, version, kind)) {
+        return Ref::Static(kind);
     }
+    let versions = catalogue::group(&resource.group).map_or(&[][..], |group| group.versions).iter();
+    let first = versions.flat_map(|version| version.resources).find(|of| of.name == resource.name);
+    first.unwrap_or(resource).kind.clone()
 }
 
 /// Returns group and plural name of the stored form of a built-in resource. Returns `None` if there is none. Without a

@@ -143,7 +143,7 @@ impl KnownResources {
         let mut stored: Vec<_> = all.iter().filter(|of| of.is_first()).cloned().collect();
         stored.sort_by(|a, b| stored_order(a).cmp(&stored_order(b)));
         let mut versions: HashMap<&TableId, Vec<Arc<Served>>> = HashMap::new();
-        all.iter().for_each(|of| versions.entry(&of.table).or_default().push(Arc::clone(of)));
+        all.iter().filter(|of| !of.off).for_each(|of| versions.entry(&of.table).or_default().push(Arc::clone(of)));
         let several = versions.into_iter().filter(|(_, versions)| versions.len() > 1);
         let several = several.map(|(table, versions)| (table.clone(), versions.into())).collect();
         Self { sorted: Arc::new(all), stored, several }

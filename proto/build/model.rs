@@ -16,9 +16,18 @@ pub struct Package {
     pub api_version: String,
     pub resources: Vec<Resource>,
     pub types: Vec<Type>,
+    pub mirrors: Vec<Mirror>,
 }
 
+/// Resources of another package that a package serves with the same fields.
 #[derive(Debug)]
+pub struct Mirror {
+    pub alias: String,
+    pub resources: Vec<String>,
+    pub position: SourcePosition,
+}
+
+#[derive(Debug, Clone)]
 pub struct Resource {
     pub name: String,
     pub singular: String,
@@ -34,7 +43,7 @@ pub struct Resource {
     pub position: SourcePosition,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Subresource {
     pub name: String,
     /// API version of the kind; empty for the resource's own.
@@ -44,7 +53,7 @@ pub struct Subresource {
     pub tables: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Column {
     pub priority: i32,
     pub kind: String,
@@ -53,7 +62,7 @@ pub struct Column {
     pub description: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Type {
     pub name: String,
     /// The API versions in which the type is a kind.
@@ -66,14 +75,14 @@ pub struct Type {
     pub position: SourcePosition,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Union {
     pub discriminator: String,
     pub members: Vec<(String, String)>,
 }
 
 /// A line of a type.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Member {
     Field(Field),
     Embedded { number: u32, target: String, position: SourcePosition },

@@ -1,7 +1,7 @@
 //! Reads the text of the catalogue; `catalogue/README.md` describes it.
 
 use crate::model::{
-    Column, Error, Field, Group, Member, Package, Resource, Shape, SourcePosition, Subresource, Type, Union,
+    Column, Error, Field, Group, Member, Mirror, Package, Resource, Shape, SourcePosition, Subresource, Type, Union,
 };
 
 /// Reads `groups.txt`.
@@ -47,6 +47,7 @@ pub fn packages(file: &str, text: &str) -> Result<Vec<Package>, Error> {
                     api_version: dash(api_version),
                     resources: Vec::new(),
                     types: Vec::new(),
+                    mirrors: Vec::new(),
                 });
                 Within::Nothing
             }
@@ -59,7 +60,12 @@ pub fn packages(file: &str, text: &str) -> Result<Vec<Package>, Error> {
                 package.types.push(open);
                 Within::Type
             }
-            (["resource" | "type", ..], None) => return Err(position.error("no package is open")),
+            (["same", alias, resources @ ..], Some(package)) if !resources.is_empty() => {
+                let (alias, resources) = ((*alias).to_owned(), owned(resources));
+                package.mirrors.push(Mirror { alias, resources, position: position.clone() });
+                Within::Nothing
+            }
+            (["resource" | "same" | "type", ..], None) => return Err(position.error("no package is open")),
             (words, _) => return Err(position.error(format!("cannot read {words:?}"))),
         };
     }

@@ -156,6 +156,7 @@ fn write_annotations(event: &Audited, stage: Stage, is_truncated: bool, out: &mu
     }
     if stage == Stage::ResponseComplete && event.record.is_deprecated {
         all.push(("k8s.io/deprecated", "true"));
+        all.extend(event.record.removed_release.as_deref().map(|release| ("k8s.io/removed-release", release)));
     }
     if is_truncated {
         all.push(("audit.k8s.io/truncated", "true"));

@@ -134,7 +134,8 @@ pub struct Config {
     /// Built-in APIs to switch on or off, as in `batch/v1=false,apps/v1/deployments=false`; `api/all`, `api/ga`,
     /// `api/beta` and `api/alpha` stand for all versions of that stability.
     ///
-    /// As in kube-apiserver, but only with the versions that Kubernetes serves by default.
+    /// As in kube-apiserver: stable versions are on by default, all others off. Versions that kube-apiserver serves
+    /// only with a feature gate are missing.
     #[arg(long, value_name = "API=BOOL,...", default_value_t = Enablement::default())]
     pub runtime_config: Enablement,
 

@@ -13,8 +13,8 @@ pub static PLAIN: Strategy = Strategy {
     known_finalizers: false,
     generation: Generation::Own,
     unconditional_update: false,
-    unknown_field: Some(|field| format!("field label not supported: {field}")),
-    prepare_update: |object, old| count(object, old, &["metadata"]),
+    unknown_field: Some(|_, field| format!("field label not supported: {field}")),
+    prepare_update: |object, old, _| count(object, old, &["metadata"]),
     warnings: warn_of_finalizers,
     resets: &[("status", reset::SPEC_AND_METADATA)],
     ..Strategy::DEFAULT
@@ -23,7 +23,7 @@ pub static PLAIN: Strategy = Strategy {
 /// The strategy with the subresource `status`.
 pub static WITH_STATUS: Strategy = Strategy {
     status: true,
-    prepare_update: |object, old| count(object, old, &["metadata", "status"]),
+    prepare_update: |object, old, _| count(object, old, &["metadata", "status"]),
     prepare_status: |object, old, _| keep_metadata(object, old),
     ..PLAIN
 };
@@ -67,6 +67,7 @@ fn keep_metadata(object: &mut Value, old: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use flotilla_proto::time::Timestamp;
     use flotilla_proto::value;
 
     use super::*;
@@ -77,7 +78,7 @@ mod tests {
         let changed = |path: &[&str], strategy: &Strategy| {
             let mut new = old.clone();
             new.set_at(path, 2);
-            (strategy.prepare_update)(&mut new, &old);
+            (strategy.prepare_update)(&mut new, &old, Timestamp { seconds: 0, nanos: 0 });
             new.int_at(&["metadata", "generation"])
         };
         assert_eq!(changed(&["metadata", "labels", "x"], &PLAIN), Some(3));

@@ -40,7 +40,7 @@ impl Class {
     }
 }
 
-/// Which built-in APIs are switched on and off; all others are as Kubernetes 1.36 has them by default.
+/// Which built-in APIs are switched on and off. Of all others the stable versions are on, as in Kubernetes 1.36.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Enablement {
@@ -108,7 +108,8 @@ impl Enablement {
     fn serves_version(&self, group: &str, version: &str) -> bool {
         let own = self.versions.get(&(group.to_owned(), version.to_owned())).copied();
         let of_class = || self.classes.iter().rfind(|(class, _)| class.has(version)).map(|(_, on)| *on);
-        own.or_else(of_class).unwrap_or(true)
+        // Versions that are not stable are off by default.
+        own.or_else(of_class).unwrap_or_else(|| Class::Stable.has(version))
     }
 
     /// Returns the setting that disables an API on which priority and fairness depends. `None` if no setting does.
@@ -118,13 +119,12 @@ impl Enablement {
         decides.into_iter().find(said).filter(|key| self.said[*key] == "false")
     }
 
-    /// Returns the keys that switch on missing versions: this server has only the versions that Kubernetes serves by
-    /// default.
+    /// Returns the keys that switch on missing versions, which Kubernetes serves only with a feature gate.
     pub fn absent(&self) -> impl Iterator<Item = &str> {
         let on = |text: &str| text.is_empty() || strconv::parse_bool(text) == Ok(true);
         let is_here = |key: &str| match key.split('/').collect::<Vec<_>>()[..] {
-            ["api", "ga"] => true,
-            [group, version, ref resource @ ..] if group != "api" => {
+            ["api", _] => true,
+            [group, version, ref resource @ ..] => {
                 let here = |of: &flotilla_proto::schema::Resource| {
                     (&*of.group, &*of.version) == (group, version) && resource.iter().all(|name| of.name == **name)
                 };
@@ -244,6 +244,17 @@ mod tests {
         assert!(some.serves("apps", "v1", "deployments") && some.serves("", "v1", "pods"));
         assert!(some.serves("batch", "v1", "jobs") && !some.serves("batch", "v1", "cronjobs"));
         assert!(some.serves_any("batch", "v1") && !some.serves_any("policy", "v1"));
+        assert!(
+            !none.serves_any("resource.k8s.io", "v1beta2")
+                && given("api/all=true").serves_any("resource.k8s.io", "v1beta2")
+        );
+        let beta =
+            given("api/beta=true,resource.k8s.io/v1beta1=false,coordination.k8s.io/v1alpha2/leasecandidates=true");
+        assert!(beta.serves_any("resource.k8s.io", "v1beta2") && !beta.serves_any("resource.k8s.io", "v1beta1"));
+        assert!(
+            beta.serves("coordination.k8s.io", "v1alpha2", "leasecandidates")
+                && !beta.serves_any("resource.k8s.io", "v1alpha3")
+        );
         let most = given("apps/v1/deployments=false, autoscaling/v1=false");
         assert!(!most.serves("apps", "v1", "deployments") && most.serves("apps", "v1", "daemonsets"));
         assert!(most.serves_any("autoscaling", "v2") && !most.serves_any("autoscaling", "v1"));
@@ -257,10 +268,10 @@ mod tests {
     #[test]
     fn known_versions_without_a_server_are_recognized() {
         let absent = |text: &str| given(text).absent().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(absent("api/all=true"), ["api/all"]);
+        assert_eq!(absent("api/all=true,api/beta=true,resource.k8s.io/v1beta1=true"), [""; 0]);
         assert_eq!(absent("api/ga=true,apps/v1=true,apps/v1/deployments,/v1=true"), [""; 0]);
-        let asked = "resource.k8s.io/v1beta1=true,resource.k8s.io/v1beta2=false,api/alpha=false,apps/v1/none=true";
-        assert_eq!(absent(asked), ["apps/v1/none", "resource.k8s.io/v1beta1"]);
+        let asked = "certificates.k8s.io/v1beta1=true,storagemigration.k8s.io/v1beta1=false,apps/v1/none=true";
+        assert_eq!(absent(asked), ["apps/v1/none", "certificates.k8s.io/v1beta1"]);
     }
 
     #[test]

@@ -1,23 +1,13 @@
-//! API versions of kinds that Kubernetes 1.36 can still decode but does not serve, or serves only on demand.
+//! API versions of kinds that Kubernetes 1.36 can still decode, and that the catalogue does not have.
 //!
 //! A body that states one of them gets another error than a body that states no known kind.
 
 /// Kinds by API version; their lists are known too.
 const KINDS: &[(&str, &[&str])] = &[
-    (
-        "admissionregistration.k8s.io/v1alpha1",
-        &[
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-        ],
-    ),
+    ("admissionregistration.k8s.io/v1alpha1", &["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]),
     (
         "admissionregistration.k8s.io/v1beta1",
         &[
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
             "MutatingWebhookConfiguration",
             "ValidatingAdmissionPolicy",
             "ValidatingAdmissionPolicyBinding",
@@ -35,8 +25,7 @@ const KINDS: &[(&str, &[&str])] = &[
     ("batch/v1beta1", &["CronJob"]),
     ("certificates.k8s.io/v1alpha1", &["ClusterTrustBundle"]),
     ("certificates.k8s.io/v1beta1", &["CertificateSigningRequest", "ClusterTrustBundle", "PodCertificateRequest"]),
-    ("coordination.k8s.io/v1alpha2", &["LeaseCandidate"]),
-    ("coordination.k8s.io/v1beta1", &["Lease", "LeaseCandidate"]),
+    ("coordination.k8s.io/v1beta1", &["Lease"]),
     ("discovery.k8s.io/v1beta1", &["EndpointSlice"]),
     ("events.k8s.io/v1beta1", &["Event"]),
     (
@@ -47,26 +36,16 @@ const KINDS: &[(&str, &[&str])] = &[
     ("flowcontrol.apiserver.k8s.io/v1beta2", &["FlowSchema", "PriorityLevelConfiguration"]),
     ("flowcontrol.apiserver.k8s.io/v1beta3", &["FlowSchema", "PriorityLevelConfiguration"]),
     ("imagepolicy.k8s.io/v1alpha1", &["ImageReview"]),
-    ("internal.apiserver.k8s.io/v1alpha1", &["StorageVersion"]),
-    ("networking.k8s.io/v1beta1", &["IPAddress", "Ingress", "IngressClass", "ServiceCIDR"]),
+    ("networking.k8s.io/v1beta1", &["Ingress", "IngressClass"]),
     ("node.k8s.io/v1alpha1", &["RuntimeClass"]),
     ("node.k8s.io/v1beta1", &["RuntimeClass"]),
     ("policy/v1beta1", &["Eviction", "PodDisruptionBudget"]),
     ("rbac.authorization.k8s.io/v1alpha1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
     ("rbac.authorization.k8s.io/v1beta1", &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]),
-    ("resource.k8s.io/v1alpha3", &["DeviceTaintRule", "ResourcePoolStatusRequest"]),
-    ("resource.k8s.io/v1beta1", &["DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]),
-    (
-        "resource.k8s.io/v1beta2",
-        &["DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"],
-    ),
     ("scheduling.k8s.io/v1alpha2", &["PodGroup", "Workload"]),
     ("scheduling.k8s.io/v1beta1", &["PriorityClass"]),
     ("storage.k8s.io/v1alpha1", &["CSIStorageCapacity", "VolumeAttachment", "VolumeAttributesClass"]),
-    (
-        "storage.k8s.io/v1beta1",
-        &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"],
-    ),
+    ("storage.k8s.io/v1beta1", &["CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"]),
     ("storagemigration.k8s.io/v1beta1", &["StorageVersionMigration"]),
 ];
 

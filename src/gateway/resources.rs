@@ -1,5 +1,6 @@
 //! Requests about objects: finds the verb, and calls its function in [`super::reads`] or [`super::writes`].
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use actix::Addr;
@@ -39,7 +40,7 @@ pub(super) struct Request<'r> {
 }
 
 fn warn_of_deprecation(served: Option<&Served>, caller: &mut Caller) {
-    caller.notices.warnings.extend(served.and_then(deprecation::warning).map(str::to_owned));
+    caller.notices.warnings.extend(served.and_then(deprecation::warning).map(Cow::into_owned));
 }
 
 /// Answers a request about objects whose user is authorized.
@@ -70,6 +71,7 @@ pub(super) async fn answer(
     caller.verb = verb.name();
     if let Some(record) = &mut caller.record {
         record.is_deprecated = deprecation::warning(&served).is_some();
+        record.removed_release = deprecation::removal(&served);
     }
     progress.counts_as(gateway, counted::route(&served, head, &of, verb));
     watchdog::note(Work::new(Stage::Answering, head.method, Some(&served)));

@@ -1,6 +1,6 @@
 //! Stored objects, and the work of the store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use flotilla_cluster::{GroupStatus, Store, TableId, TableUsage};
 
@@ -110,7 +110,11 @@ fn tables(store: &Store, resources: &Resources, page: &mut Page) {
     let made: HashMap<TableId, TableUsage> =
         store.tables().iter().map(|table| (table.id().clone(), table.usage())).collect();
     let stored = resources.stored().into_iter();
-    let all: Vec<_> = stored.map(|served| (made.get(&served.table).cloned().unwrap_or_default(), served)).collect();
+    let with_usage = stored.map(|served| (made.get(&served.table).cloned().unwrap_or_default(), served));
+    let served = resources.all();
+    let on: HashSet<&TableId> = served.iter().filter(|of| !of.off).map(|of| &of.table).collect();
+    // Resources that are off in all versions show only what is left of them.
+    let all: Vec<_> = with_usage.filter(|(usage, of)| on.contains(&of.table) || usage.objects > 0).collect();
     for (name, help, value) in TABLE {
         let mut samples = page.gauge(name, help);
         for (usage, served) in &all {

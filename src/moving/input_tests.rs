@@ -24,10 +24,10 @@ fn snapshot(directory: &Path, values: &[(&str, Vec<u8>)]) -> PathBuf {
     path
 }
 
-/// Encodes an object as kube-apiserver stores it: a protobuf message in the version `v1`.
+/// Encodes an object as kube-apiserver stores it: a protobuf message, of its version or of `v1`.
 fn message(api_version: &str, kind: &str, mut object: Value) -> Vec<u8> {
-    let group = api_version::group(api_version);
-    let of = catalogue::kind(group, "v1", kind).unwrap();
+    let (group, version) = api_version::split(api_version);
+    let of = catalogue::kind(group, version, kind).or_else(|| catalogue::kind(group, "v1", kind)).unwrap();
     flotilla_proto::conform::conform(&of.of, &mut object).unwrap();
     let mut out = Vec::new();
     protobuf::encode_object(&of.of, api_version, kind, &object, &mut out).unwrap();
@@ -68,6 +68,10 @@ fn objects_are_imported_unchanged_and_other_keys_are_put_aside() {
     });
     let thing = value!({"apiVersion": "g.example/v1", "kind": "Thing", "metadata": {"name": "a", "uid": "u"}, "x": 1});
     let budget = value!({"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {}}});
+    let request = value!({"name": "r", "deviceClassName": "gpu"});
+    let claim = value!({
+        "metadata": {"name": "c", "namespace": "default"}, "spec": {"devices": {"requests": [request]}}
+    });
     let path = snapshot(
         &directory,
         &[
@@ -76,6 +80,7 @@ fn objects_are_imported_unchanged_and_other_keys_are_put_aside() {
             ("/registry/configmaps/default/other", config_map("b")),
             ("/registry/configmaps/default/broken", b"k8s\0\x0a\xff".to_vec()),
             ("/registry/poddisruptionbudgets/default/b", message("policy/v1beta1", "PodDisruptionBudget", budget)),
+            ("/registry/resourceclaims/default/c", message("resource.k8s.io/v1beta1", "ResourceClaim", claim)),
             ("/registry/unknowns/default/a", b"{}".to_vec()),
             ("/registry/ranges/serviceips", b"x".to_vec()),
             ("/registry/apiextensions.k8s.io/customresourcedefinitions/things.g.example", json::to_vec(&definition)),
@@ -94,6 +99,7 @@ fn objects_are_imported_unchanged_and_other_keys_are_put_aside() {
             "configmaps default/a",
             "g.example/things a",
             "policy/poddisruptionbudgets default/b",
+            "resource.k8s.io/resourceclaims default/c",
         ]
     );
     assert_eq!(objects["configmaps default/a"].str_at(&["metadata", "uid"]), "uid-a");
@@ -101,7 +107,11 @@ fn objects_are_imported_unchanged_and_other_keys_are_put_aside() {
     let budget = &objects["policy/poddisruptionbudgets default/b"];
     assert_eq!(budget.str_at(&["apiVersion"]), "policy/v1");
     assert_eq!(budget.list_at(&["spec", "selector", "matchExpressions"]).len(), 1);
-    assert_eq!((input.report.taken_count(), input.report.refused_count()), (4, 3));
+    let claim = &objects["resource.k8s.io/resourceclaims default/c"];
+    assert_eq!(claim.str_at(&["apiVersion"]), "resource.k8s.io/v1");
+    let requests = claim.list_at(&["spec", "devices", "requests"]);
+    assert_eq!(requests[0].str_at(&["exactly", "deviceClassName"]), "gpu");
+    assert_eq!((input.report.taken_count(), input.report.refused_count()), (5, 3));
     assert_eq!(input.put_aside, Some((aside.clone(), 3)));
     let lines = std::fs::read_to_string(&aside).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| json::parse(line.as_bytes()).unwrap()).collect();
@@ -110,7 +120,7 @@ fn objects_are_imported_unchanged_and_other_keys_are_put_aside() {
         keys,
         ["/registry/configmaps/default/other", "/registry/configmaps/default/broken", "/registry/unknowns/default/a"]
     );
-    assert_eq!((lines[2].str_at(&["value"]), lines[2].int_at(&["revision"])), ("e30=", Some(7)));
+    assert_eq!((lines[2].str_at(&["value"]), lines[2].int_at(&["revision"])), ("e30=", Some(8)));
 }
 
 #[test]

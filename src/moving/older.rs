@@ -1,4 +1,4 @@
-//! Reads objects that an older server has stored in versions that are no longer served.
+//! Reads objects that an older server has stored in versions that this server never serves.
 //!
 //! Most of these versions have the same protobuf messages as their successors, and differ only in name. Versions with
 //! other messages are not read.
@@ -8,18 +8,13 @@ use flotilla_proto::schema::Kind;
 use flotilla_proto::value;
 use flotilla_proto::value::Value;
 
-/// Versions of kinds whose message is that of `v1`: group, versions, kinds. Each was compared field by field with the
-/// messages of k8s.io/api 0.36.
+/// Versions of kinds that the catalogue lacks, and whose message is that of `v1`: group, versions, kinds. Each was
+/// compared field by field with the messages of k8s.io/api 0.36.
 const SAME: &[(&str, &[&str], &[&str])] = &[
     (
         "admissionregistration.k8s.io",
         &["v1alpha1", "v1beta1"],
-        &[
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-        ],
+        &["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"],
     ),
     ("admissionregistration.k8s.io", &["v1beta1"], &["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"]),
     ("apps", &["v1beta1", "v1beta2"], &["StatefulSet", "ControllerRevision"]),
@@ -30,14 +25,13 @@ const SAME: &[(&str, &[&str], &[&str])] = &[
     ("events.k8s.io", &["v1beta1"], &["Event"]),
     ("flowcontrol.apiserver.k8s.io", &["v1beta1", "v1beta2", "v1beta3"], &["FlowSchema"]),
     ("flowcontrol.apiserver.k8s.io", &["v1beta3"], &["PriorityLevelConfiguration"]),
-    ("networking.k8s.io", &["v1beta1"], &["IngressClass", "IPAddress", "ServiceCIDR"]),
+    ("networking.k8s.io", &["v1beta1"], &["IngressClass"]),
     ("node.k8s.io", &["v1beta1"], &["RuntimeClass"]),
     ("policy", &["v1beta1"], &["PodDisruptionBudget"]),
     ("rbac.authorization.k8s.io", &["v1beta1"], &["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]),
-    ("resource.k8s.io", &["v1beta1", "v1beta2"], &["DeviceClass"]),
-    ("resource.k8s.io", &["v1beta2"], &["ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]),
     ("scheduling.k8s.io", &["v1beta1"], &["PriorityClass"]),
-    ("storage.k8s.io", &["v1alpha1", "v1beta1"], &["VolumeAttachment", "CSIStorageCapacity", "VolumeAttributesClass"]),
+    ("storage.k8s.io", &["v1alpha1", "v1beta1"], &["VolumeAttachment", "CSIStorageCapacity"]),
+    ("storage.k8s.io", &["v1alpha1"], &["VolumeAttributesClass"]),
     ("storage.k8s.io", &["v1beta1"], &["StorageClass", "CSIDriver", "CSINode"]),
 ];
 
@@ -72,6 +66,7 @@ mod tests {
         for (group, versions, kinds) in SAME {
             for (version, name) in versions.iter().flat_map(|version| kinds.iter().map(move |name| (version, name))) {
                 assert!(kind(group, version, name).is_some(), "{group}/{version} {name}");
+                assert!(catalogue::kind(group, version, name).is_none(), "the catalogue has {group}/{version} {name}");
             }
         }
         assert!(kind("networking.k8s.io", "v1beta1", "Ingress").is_none());

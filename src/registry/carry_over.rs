@@ -30,7 +30,7 @@ pub(super) fn prepare(target: Target<'_>, new: &mut Value, old: &Value) {
         let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
         new.set_at(&["metadata", "generation"], generation + 1);
     }
-    (strategy.prepare_update)(new, old);
+    (strategy.prepare_update)(new, old, now());
 }
 
 /// Restores metadata that only the server sets, and fills in the members that the client left out.

@@ -20,6 +20,8 @@ pub struct Record {
     pub without_managed_fields: bool,
     /// Whether the version of the objects is deprecated.
     pub is_deprecated: bool,
+    /// The release of Kubernetes that no longer serves that version. `None` if that is not settled.
+    pub removed_release: Option<String>,
     /// The object of the request, as JSON.
     pub object: Option<Bytes>,
     /// The identity of the object of the request.

@@ -91,7 +91,7 @@ impl FieldSelector {
             let namespace = field == "metadata.namespace"
                 && (namespaced || (strategy.selectable.is_empty() && served.custom.is_none()));
             if !named && !namespace && field != "metadata.name" {
-                return Err(ApiError::bad_request(strategy.unknown_field(field)));
+                return Err(ApiError::bad_request(strategy.unknown_field(&served.resource.version, field)));
             }
         }
         Ok(())

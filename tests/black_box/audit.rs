@@ -210,7 +210,8 @@ fn events_have_annotations_of_the_server() {
         format!("--audit-log-path={}", log.display()),
         format!("--admission-control-config-file={}", admission.display()),
     ];
-    let server = directory.start_with(&[&flags[0], &flags[1], &flags[2]]);
+    let unstable = "--runtime-config=networking.k8s.io/v1beta1=true";
+    let server = directory.start_with(&[&flags[0], &flags[1], &flags[2], unstable]);
     let mut client = server.connect_for_pods();
     await_account(&mut client, "kube-system");
     let mut ask = |method: &str, path: &str, id: &str, body: &Value| {
@@ -225,6 +226,9 @@ fn events_have_annotations_of_the_server() {
 
     assert_eq!(ask("GET", "/api/v1/namespaces/default/endpoints", "old", &Value::Null), 200);
     assert_eq!(annotations(&log, "old"), allowed(json!({"k8s.io/deprecated": "true"})));
+    assert_eq!(ask("GET", "/apis/networking.k8s.io/v1beta1/ipaddresses", "older", &Value::Null), 200);
+    let removed = json!({"k8s.io/deprecated": "true", "k8s.io/removed-release": "1.37"});
+    assert_eq!(annotations(&log, "older"), allowed(removed));
     let watch = "/api/v1/namespaces/default/endpoints?watch=1&timeoutSeconds=1";
     assert_eq!(ask("GET", watch, "old-watch", &Value::Null), 200);
     let watch = events(&log, "old-watch", 3);

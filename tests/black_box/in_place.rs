@@ -344,7 +344,7 @@ fn bootstrap_tokens_are_refused_unless_enabled() {
 #[test]
 fn apis_can_be_disabled() {
     let prepared = Prepared::new();
-    let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,api/beta=true";
+    let off = "--runtime-config=batch/v1=false,autoscaling/v1=false,apps/v1/daemonsets=false,storagemigration.k8s.io/v1beta1=true";
     let mut server = start(&prepared, "kubeadm", &[off]);
     let mut admin = prepared.ready(&mut server, "admin");
     let jobs = "/apis/batch/v1/namespaces/default/jobs";
@@ -378,7 +378,7 @@ fn apis_can_be_disabled() {
     assert!(paths.contains_key("apis/autoscaling/v2") && !paths.contains_key("apis/autoscaling/v1"), "{paths:?}");
     let services = admin.get("/apis/apiregistration.k8s.io/v1/apiservices").expect(200).to_string();
     assert!(services.contains("v2.autoscaling") && !services.contains("v1.batch"), "{services}");
-    assert!(server.messages().contains("--runtime-config=api/beta"), "{}", server.messages());
+    assert!(server.messages().contains("--runtime-config=storagemigration.k8s.io/v1beta1"), "{}", server.messages());
     assert!(server.terminate().success());
 }
 

@@ -76,6 +76,7 @@ mod together;
 mod unreadable;
 mod upkeep;
 mod verbs;
+mod versions;
 mod webhook_users;
 mod webhooks;
 mod whole_way;

@@ -23,7 +23,7 @@ pub fn resource(tables: &Tables, kind: &ParamKind) -> Result<Arc<Served>, String
     let all = tables.resources.all();
     let is_it = |served: &&Arc<Served>| {
         let own = GroupVersionKind::of(served, "");
-        (own.group == kind.group) && (own.version == kind.version) && (own.kind == kind.kind)
+        !served.off && (own.group == kind.group) && (own.version == kind.version) && (own.kind == kind.kind)
     };
     let found = all.iter().find(is_it).cloned();
     found.ok_or_else(|| format!("failed to find resource referenced by paramKind: '{kind}'"))

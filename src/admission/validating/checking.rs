@@ -72,7 +72,8 @@ fn params(resources: &Resources, kind: &Value) -> Option<Arc<Served>> {
     let (group, version) = api_version::split(version);
     let is_it = |served: &&Arc<Served>| {
         let own = GroupVersionKind::of(served, "");
-        (own.group.as_str(), own.version.as_str(), own.kind.as_str()) == (group, version, kind.str_at(&["kind"]))
+        !served.off
+            && (own.group.as_str(), own.version.as_str(), own.kind.as_str()) == (group, version, kind.str_at(&["kind"]))
     };
     resources.all().iter().find(is_it).cloned()
 }

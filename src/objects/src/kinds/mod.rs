@@ -9,6 +9,7 @@ pub mod admission;
 mod admissionregistration;
 pub mod apiextensions;
 mod apiregistration;
+mod apiserverinternal;
 mod apps;
 mod autoscaling;
 mod batch;
@@ -46,6 +47,7 @@ pub fn strategy(group: &str, resource: &str) -> &'static Strategy {
         "discovery.k8s.io" => discovery::strategy(resource),
         "events.k8s.io" => self::core::event_strategy(resource),
         "flowcontrol.apiserver.k8s.io" => flowcontrol::strategy(resource),
+        "internal.apiserver.k8s.io" => apiserverinternal::strategy(resource),
         "networking.k8s.io" => networking::strategy(resource),
         "node.k8s.io" => node::strategy(resource),
         "policy" => policy::strategy(resource),

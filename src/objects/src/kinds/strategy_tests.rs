@@ -1,5 +1,6 @@
 //! Compares strategies with the catalogue: both must agree about each kind.
 
+use flotilla_proto::schema::{Kind, Shape, Type};
 use flotilla_proto::{catalogue, value};
 
 use super::strategy;
@@ -34,21 +35,42 @@ fn converted_objects_state_their_version_and_convert_back() {
 }
 
 #[test]
-fn kinds_that_are_stored_in_another_version_convert_to_it_and_back() {
+fn versions_of_a_kind_have_the_same_fields_or_conversions() {
     for resource in catalogue::resources() {
         let place = format!("{}/{}", resource.group, resource.name);
         let strategy = strategy(&resource.group, &resource.name);
-        let own = (&*resource.group, &*resource.version);
         let versions = catalogue::resources().filter(|of| (&of.group, &of.name) == (&resource.group, &resource.name));
-        let Some((group, version, kind)) = strategy.stored_as else {
-            assert_eq!(versions.count(), 1, "{place} has several versions, so it must state which one is stored");
-            continue;
-        };
-        let stored = catalogue::kind(group, version, kind).expect("the stored kind is in the catalogue");
-        assert_eq!(stored.name, resource.kind.name, "{place}");
-        let has = |from, to| strategy.conversions.iter().any(|each| (each.from, each.to) == (from, to));
-        let is_stored = own == (group, version);
-        assert!(is_stored || has(own, (group, version)) && has((group, version), own), "{place}");
+        let mut kinds: Vec<&Kind> = versions.map(|of| &*of.kind).collect();
+        // Its objects may be stored in another group.
+        let stored = strategy.stored_as.map(|(group, version, kind)| catalogue::kind(group, version, kind));
+        kinds.extend(stored.map(|stored| stored.expect("the stored kind is in the catalogue")));
+        let own = &*resource.kind;
+        for other in kinds {
+            assert_eq!(other.name, own.name, "{place}");
+            let (from, to) = ((&*own.group, &*own.version), (&*other.group, &*other.version));
+            let has = |from, to| strategy.conversions.iter().any(|each| (each.from, each.to) == (from, to));
+            let converts = has(from, to) && has(to, from);
+            assert!(converts || has_same_fields(&own.of, &other.of, 0), "{place} {} {}", from.1, to.1);
+        }
+    }
+}
+
+/// Returns whether objects of one type are objects of the other, too.
+fn has_same_fields(one: &Type, other: &Type, depth: usize) -> bool {
+    let (fields, others) = (one.fields.iter(), other.fields.iter());
+    // Types that refer to themselves are the same ones in all versions.
+    std::ptr::eq(one, other)
+        || depth < 32
+            && one.fields.len() == other.fields.len()
+            && fields.zip(others).all(|(a, b)| a.name == b.name && has_same_shape(&a.shape, &b.shape, depth + 1))
+}
+
+fn has_same_shape(one: &Shape, other: &Shape, depth: usize) -> bool {
+    match (one, other) {
+        (Shape::Struct(one), Shape::Struct(other)) => has_same_fields(one, other, depth),
+        (Shape::List(one), Shape::List(other)) => has_same_shape(&one.item, &other.item, depth),
+        (Shape::Map(one), Shape::Map(other)) => has_same_shape(&one.value, &other.value, depth),
+        _ => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
 }
 
@@ -62,5 +84,6 @@ fn protections_are_those_of_their_resources() {
         }
     }
     protected.sort_unstable();
+    protected.dedup(); // resources of several versions
     assert_eq!(protected, ["persistentvolumeclaims", "persistentvolumes", "volumeattributesclasses"]);
 }

@@ -77,10 +77,10 @@ fn generations_count_changes_of_the_spec() {
         (rules.prepare_create)(&mut old, NOW);
         old.set_at(&["metadata", "generation"], 1);
         let mut new = old.clone();
-        (rules.prepare_update)(&mut new, &old);
+        (rules.prepare_update)(&mut new, &old, NOW);
         assert_eq!(new, old, "{resource}");
         new.set_at(&["spec", "minReadySeconds"], 5);
-        (rules.prepare_update)(&mut new, &old);
+        (rules.prepare_update)(&mut new, &old, NOW);
         assert_eq!(new.int_at(&["metadata", "generation"]), Some(2), "{resource}");
     }
 }

@@ -6,6 +6,9 @@ use flotilla_proto::value::{Map, Value};
 use super::cell;
 use super::table::Printer;
 
+/// How many servers a StorageVersion shows.
+const SERVERS_SHOWN: usize = 3;
+
 /// The printer of kinds that show only name and time of creation.
 pub const PLAIN: Printer = Printer { null_when_empty: true, ..Printer::of(name_and_creation) };
 
@@ -41,6 +44,31 @@ pub fn namespace(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
 /// Name, holder, age.
 pub fn lease(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
     cells.extend([cell::name(object), cell::text(object, &["spec", "holderIdentity"]), cell::age(object, now)]);
+}
+
+/// Name, lease, versions of the program, age.
+pub fn lease_candidate(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
+    cells.push(cell::name(object));
+    let fields = ["leaseName", "binaryVersion", "emulationVersion"];
+    cells.extend(fields.map(|field| cell::text(object, &["spec", field])));
+    cells.push(cell::age(object, now));
+}
+
+/// Name, common version, versions of the first servers, age.
+pub fn storage_version(object: &Value, now: Timestamp, cells: &mut Vec<Value>) {
+    let common = cell::pointer_or(object, &["status", "commonEncodingVersion"], "<unset>");
+    let servers = object.list_at(&["status", "storageVersions"]).iter();
+    let versions =
+        servers.map(|server| format!("{}={}", server.str_at(&["apiServerID"]), server.str_at(&["encodingVersion"])));
+    let versions: Vec<String> = versions.collect();
+    let (mut shown, more) = cell::first_few(versions.iter().map(String::as_str), SERVERS_SHOWN);
+    if shown.is_empty() {
+        shown.push_str("<unset>");
+    }
+    if more > 0 {
+        shown.push_str(&format!(" + {more} more..."));
+    }
+    cells.extend([cell::name(object), common, shown.into(), cell::age(object, now)]);
 }
 
 /// Name, requests, limits, age: each resource as `name: used/hard`.

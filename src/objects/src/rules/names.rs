@@ -84,6 +84,15 @@ pub fn between(low: i64, high: i64) -> Cow<'static, str> {
     format!("must be between {low} and {high}, inclusive").into()
 }
 
+/// RFC 1123 subdomain, as the declarative rules of the reference check it: they count bytes.
+pub fn long_name(text: &str) -> Messages {
+    let mut messages = dns1123_subdomain(text);
+    if let Some(length) = messages.first_mut().filter(|_| text.len() > SUBDOMAIN_BYTES_MAX) {
+        *length = too_many_bytes("", SUBDOMAIN_BYTES_MAX);
+    }
+    messages
+}
+
 /// RFC 1123 subdomain in either case.
 pub fn dns1123_subdomain_caseless(text: &str) -> Messages {
     let mut messages = Messages::new();

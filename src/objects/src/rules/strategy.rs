@@ -100,7 +100,7 @@ pub struct Strategy {
     /// The grace period of deletions. `None` if objects are removed at once.
     pub grace_seconds: Option<GraceSeconds>,
     /// The message for a field that `fieldSelector` may not name. `None` stands for the general message.
-    pub unknown_field: Option<fn(&str) -> String>,
+    pub unknown_field: Option<fn(version: &str, field: &str) -> String>,
     /// Sets the defaults of the kind in a decoded object. Runs on every body and on every result of a patch, before
     /// validation; must be idempotent.
     pub default: fn(object: &mut Value),
@@ -117,7 +117,7 @@ pub struct Strategy {
     /// of `username`, `uid`, `groups` and `extra`. `None` if the kind does not name its author.
     pub set_requester: Option<fn(object: &mut Value, user: &Value)>,
     /// Clears and restores fields that a client cannot change; the generic rules (status, generation) have run before.
-    pub prepare_update: fn(object: &mut Value, old: &Value),
+    pub prepare_update: fn(object: &mut Value, old: &Value, now: Timestamp),
     /// As `prepare_update`, for writes of `/status`; the generic rule (only status changes) has run before.
     pub prepare_status: fn(object: &mut Value, old: &Value, now: Timestamp),
     /// Checks a whole object at creation; metadata has been checked before.
@@ -146,8 +146,8 @@ pub struct Strategy {
     pub resets: &'static [(&'static str, reset::FieldPaths)],
     /// The protection of objects that others use. `None` if they can be removed at any time.
     pub protection: Option<&'static Protection>,
-    /// Group, version and name of the kind in which objects of all versions are stored. `None` if each version is
-    /// stored as it is.
+    /// Group, version and name of the kind in which objects of all versions are stored. `None` if that is the first
+    /// version of the group that has the resource.
     pub stored_as: Option<(&'static str, &'static str, &'static str)>,
     /// The conversions between versions that differ by more than their names.
     pub conversions: &'static [Conversion],
@@ -236,7 +236,7 @@ impl Strategy {
         defaults_by_member: false,
         prepare_create: |_, _| {},
         set_requester: None,
-        prepare_update: |_, _| {},
+        prepare_update: |_, _, _| {},
         prepare_status: |_, _, _| {},
         validate: |_, _| {},
         validate_update: |_, _, _| {},
@@ -256,9 +256,9 @@ impl Strategy {
     };
 
     /// Returns the message of 400 for a field that `fieldSelector` cannot use for this kind.
-    pub fn unknown_field(&self, field: &str) -> String {
+    pub fn unknown_field(&self, version: &str, field: &str) -> String {
         match self.unknown_field {
-            Some(message) => message(field),
+            Some(message) => message(version, field),
             None if self.selectable.is_empty() => {
                 format!("{field:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
             }

@@ -47,7 +47,7 @@ const COMMON: Strategy = Strategy {
     generation: Generation::Own,
     unconditional_update: false,
     prepare_create: |object, _| object.set_at(&["metadata", "generation"], 1),
-    prepare_update: |object, old| {
+    prepare_update: |object, old, _| {
         let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);
         let changed = object.list_at(&["webhooks"]) != old.list_at(&["webhooks"]);
         object.set_at(&["metadata", "generation"], generation + i64::from(changed));

@@ -40,7 +40,7 @@ pub static STRATEGY: Strategy = Strategy {
         object.set_at(&["status"], status);
         add_stored_version(object);
     },
-    prepare_update: |object, _| add_stored_version(object),
+    prepare_update: |object, _, _| add_stored_version(object),
     validate: |object, errors| {
         validate_name(object, errors);
         validate(object, None, errors);

@@ -16,7 +16,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     default,
     prepare_create: |object, _| prepare_create(object),
-    prepare_update,
+    prepare_update: |object, old, _| prepare_update(object, old),
     validate: validation::validate,
     validate_update: validation::validate_update,
     prepare_status: |set, old, _| set.set_at(&TEMPLATE_GENERATION, old.str_at(&TEMPLATE_GENERATION)),

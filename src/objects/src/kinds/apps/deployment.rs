@@ -13,7 +13,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     default,
     prepare_create: |object, _| templates::prepare_create(object),
-    prepare_update,
+    prepare_update: |object, old, _| prepare_update(object, old),
     prepare_status: |object, old, _| restore::keep(object, old, &["metadata", "labels"]),
     validate: validation::validate,
     validate_update: validation::validate_update,

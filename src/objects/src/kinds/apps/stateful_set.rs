@@ -20,7 +20,7 @@ pub static STRATEGY: Strategy = Strategy {
         drop_max_unavailable(set, None);
         templates::prepare_create(set);
     },
-    prepare_update: |set, old| {
+    prepare_update: |set, old, _| {
         drop_max_unavailable(set, Some(old));
         templates::prepare_update(set, old);
     },

@@ -28,7 +28,6 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate_update: |scaler, old, errors| validation::validate(scaler, Some(old), errors),
     validate_status: validation::validate_status,
-    stored_as: Some(("autoscaling", "v2", "HorizontalPodAutoscaler")),
     conversions: &[
         Conversion { from: ("autoscaling", "v1"), to: ("autoscaling", "v2"), change: conversion::to_v2 },
         Conversion { from: ("autoscaling", "v2"), to: ("autoscaling", "v1"), change: conversion::to_v1 },

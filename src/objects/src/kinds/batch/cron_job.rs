@@ -24,7 +24,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     default,
     prepare_create: |cron, _| dropped::drop_from_spec(cron, None, &POD),
-    prepare_update: |cron, old| {
+    prepare_update: |cron, old, _| {
         dropped::drop_from_spec(cron, Some(old), &POD);
         templates::count_spec(cron, old);
     },

@@ -33,13 +33,13 @@ pub static STRATEGY: Strategy = Strategy {
     ),
     default,
     prepare_create: |object, _| prepare_create(object),
-    prepare_update: templates::prepare_update,
+    prepare_update: |object, old, _| templates::prepare_update(object, old),
     validate,
     validate_update: update::validate,
     validate_status: status::validate,
     warnings,
     selectable: &[("status.successful", |job| job.int_at(&["status", "succeeded"]).unwrap_or_default().to_string())],
-    unknown_field: Some(|field| format!("field label {field:?} not supported for Job")),
+    unknown_field: Some(|_, field| format!("field label {field:?} not supported for Job")),
     printer: Some(Printer::of(jobs::job)),
     ..Strategy::DEFAULT
 };

@@ -50,7 +50,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     prepare_create: |object, _| object.set_at(&["status"], value!({})),
     set_requester: Some(set_requester),
-    prepare_update: |object, old| {
+    prepare_update: |object, old, _| {
         for part in ["spec", "status"] {
             object.set_at(&[part], old.at(&[part]).clone());
         }

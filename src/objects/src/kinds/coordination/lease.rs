@@ -16,7 +16,7 @@ pub static STRATEGY: Strategy = Strategy {
     create_on_update: true,
     unconditional_update: false,
     prepare_create: |lease, _| drop_coordinated(lease, None),
-    prepare_update: |lease, old| drop_coordinated(lease, Some(old)),
+    prepare_update: |lease, old, _| drop_coordinated(lease, Some(old)),
     validate,
     validate_update: |lease, _, errors| validate(lease, errors),
     printer: Some(Printer::of(config::lease)),

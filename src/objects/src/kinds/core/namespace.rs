@@ -17,7 +17,7 @@ pub static STRATEGY: Strategy = Strategy {
     status: true,
     default,
     prepare_create: |object, _| prepare_create(object),
-    prepare_update,
+    prepare_update: |object, old, _| prepare_update(object, old),
     validate,
     validate_update,
     validate_status,

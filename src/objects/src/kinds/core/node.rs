@@ -22,7 +22,7 @@ pub static STRATEGY: Strategy = Strategy {
     name: NameRule::Subdomain,
     default,
     prepare_create: |object, _| prepare_create(object),
-    prepare_update,
+    prepare_update: |object, old, _| prepare_update(object, old),
     prepare_status: |object, old, _| prepare_status(object, old),
     validate,
     validate_update,

@@ -28,7 +28,7 @@ pub static STRATEGY: Strategy = Strategy {
         settle_sources(object, None);
         protection::add_finalizer(object, protection::CLAIMS.finalizer);
     },
-    prepare_update: |object, old| settle_sources(object, Some(old)),
+    prepare_update: |object, old, _| settle_sources(object, Some(old)),
     validate: |object, errors| {
         let selector = labels::SelectorOptions::default();
         validate_spec(object.at(&["spec"]), selector, false, &Path::root("spec"), errors);

@@ -15,7 +15,7 @@ pub static STRATEGY: Strategy = Strategy {
     returns_deleted: true,
     default,
     prepare_create: |object, _| dropped::drop_from_spec(object, None, &["template", "spec"]),
-    prepare_update,
+    prepare_update: |object, old, _| prepare_update(object, old),
     validate: |object, errors| {
         validate(object, None, errors);
     },

@@ -14,7 +14,7 @@ pub static STRATEGY: Strategy = Strategy {
     dependents: Dependents::Orphan,
     default,
     prepare_create: |object, _| templates::prepare_create(object),
-    prepare_update: templates::prepare_update,
+    prepare_update: |object, old, _| templates::prepare_update(object, old),
     validate: validation::validate,
     validate_update: validation::validate_update,
     validate_status: validation::validate_status,

@@ -25,7 +25,7 @@ pub static STRATEGY: Strategy = Strategy {
     returns_deleted: true,
     generation: Generation::ClientOwned,
     prepare_create: |object, _| keep_names(object),
-    prepare_update: |object, _| keep_names(object),
+    prepare_update: |object, _, _| keep_names(object),
     validate_update,
     warnings,
     printer: Some(Printer::of(config::name_and_age)),

@@ -27,7 +27,7 @@ pub static STRATEGY: Strategy = Strategy {
         object.set_at(&["metadata", "generation"], 1);
         drop_topology(object, None);
     },
-    prepare_update,
+    prepare_update: |object, old, _| prepare_update(object, old),
     validate: |object, errors| validate(object, None, errors),
     validate_update: |object, old, errors| {
         metadata::validate_again(NameRule::Subdomain, true, object, errors);

@@ -15,7 +15,7 @@ pub static STRATEGY: Strategy = Strategy {
     generation: Generation::Own,
     status: true,
     unconditional_update: false,
-    prepare_update: templates::count_spec,
+    prepare_update: |object, old, _| templates::count_spec(object, old),
     validate: |budget, errors| validate(budget, false, errors),
     validate_update: |budget, old, errors| {
         metadata::take_repeated(budget, old, errors);

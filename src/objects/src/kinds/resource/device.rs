@@ -12,7 +12,7 @@ use crate::kinds::core::volume_source;
 use crate::rules::{labels, names};
 
 /// Most bytes in the name of a pool.
-const POOL_BYTES_MAX: usize = 253;
+pub const POOL_BYTES_MAX: usize = 253;
 /// Most bytes in the last part of a qualified name.
 const ID_BYTES_MAX: usize = 32;
 /// Most bytes in a driver's parameters.
@@ -178,9 +178,14 @@ pub fn validate_parameters(parameters: &Value, stored: bool, path: &Path<'_>, er
 
 /// Checks a taint.
 pub fn validate_taint(taint: &Value, path: &Path<'_>, errors: &mut Errors) {
+    validate_key_and_value(taint, path, errors);
+    names::check_choice(&path.child("effect"), taint.str_at(&["effect"]), &EFFECTS, errors);
+}
+
+/// Checks a taint whose effect was accepted before.
+pub fn validate_key_and_value(taint: &Value, path: &Path<'_>, errors: &mut Errors) {
     labels::validate_label_key(taint.str_at(&["key"]), &path.child("key"), errors);
     names::check(&path.child("value"), taint.str_at(&["value"]), names::label_value, errors);
-    names::check_choice(&path.child("effect"), taint.str_at(&["effect"]), &EFFECTS, errors);
 }
 
 /// Checks a toleration of taints.

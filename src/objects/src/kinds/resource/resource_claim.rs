@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use flotilla_proto::value;
 use flotilla_proto::value::{Map, Value};
 
-use super::{admin_access, device};
+use super::{admin_access, device, v1beta1};
 use crate::field::{ErrorKind, Errors, Path};
 use crate::fieldmanager::reset;
 use crate::kinds::core::volume_source;
@@ -61,6 +61,7 @@ pub static STRATEGY: Strategy = Strategy {
     },
     validate_status,
     resets: &[("status", reset::SPEC_AND_METADATA)],
+    conversions: v1beta1::CLAIM,
     printer: Some(Printer::of(devices::claim)),
     ..Strategy::DEFAULT
 };
@@ -92,6 +93,7 @@ pub static TEMPLATE: Strategy = Strategy {
         (TEMPLATE.validate)(object, errors);
         immutable("ResourceClaimTemplateSpec", &["spec"], object, old, &Path::root("spec"), errors);
     },
+    conversions: v1beta1::TEMPLATE,
     printer: Some(Printer::of(config::name_and_age)),
     ..Strategy::DEFAULT
 };

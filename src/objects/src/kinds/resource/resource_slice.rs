@@ -4,7 +4,7 @@ use flotilla_proto::time::Timestamp;
 use flotilla_proto::value::{Map, Value};
 
 use self::quantities::{validate_attribute, validate_counters, validate_policy};
-use super::device;
+use super::{device, v1beta1};
 use crate::field::{Errors, Path, quote};
 use crate::kinds::core::volume_source;
 use crate::printing::{Printer, devices};
@@ -41,11 +41,11 @@ pub static STRATEGY: Strategy = Strategy {
     returns_deleted: true,
     default_times,
     prepare_create: |object, _| drop_disabled(object),
-    prepare_update: |object, _| drop_disabled(object),
+    prepare_update: |object, _, _| drop_disabled(object),
     validate: |object, errors| validate(object, None, errors),
     validate_update: |object, old, errors| validate(object, Some(old), errors),
-    unknown_field: Some(|field| {
-        format!("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {field}")
+    unknown_field: Some(|version, field| {
+        format!("field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {field}")
     }),
     warnings: |object, old, warnings| {
         let driver = |object: &Value| object.str_at(&["spec", "driver"]).to_owned();
@@ -59,6 +59,7 @@ pub static STRATEGY: Strategy = Strategy {
         ("spec.driver", |object| object.str_at(&["spec", "driver"]).to_owned()),
         ("spec.nodeName", |object| object.str_at(&["spec", "nodeName"]).to_owned()),
     ],
+    conversions: v1beta1::SLICE,
     printer: Some(Printer::of(devices::slice)),
     ..Strategy::DEFAULT
 };

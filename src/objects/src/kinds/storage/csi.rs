@@ -23,7 +23,7 @@ pub static DRIVER: Strategy = Strategy {
     name: NameRule::Subdomain,
     generation: Generation::ClientOwned,
     prepare_create: |object, _| drop_disabled(object, None),
-    prepare_update: |object, old| {
+    prepare_update: |object, old, _| {
         drop_disabled(object, Some(old));
         if object.at(&["spec"]) != old.at(&["spec"]) {
             let generation = old.int_at(&["metadata", "generation"]).unwrap_or(0);

@@ -36,7 +36,7 @@ pub static STRATEGY: Strategy = Strategy {
         object.set_at(&["status"], value!({"loadBalancer": {}}));
         drop_unused_policy(object);
     },
-    prepare_update: |object, old| {
+    prepare_update: |object, old, _| {
         change::prepare_update(object, old);
         drop_unused_policy(object);
     },
