@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::until;
 use crate::support::{Answer, CONFIG_MAPS, Connection, DataDir, Server, Webhook};
-use crate::webhooks::{MAPS, VALIDATING, answer, but_probes, configure, hook, map, rule};
+use crate::webhooks::{MAPS, MUTATING, answer, but_probes, configure, hook, map, rule};
 
 const SCHEMAS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas";
 const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigurations";
@@ -18,6 +18,10 @@ const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
 /// must be enough even on a busy machine.
 const FLAGS: [&str; 5] =
     ["--max-requests-inflight", "100", "--max-mutating-requests-inflight", "100", "--request-timeout-seconds=480"];
+
+/// How many webhooks hold a write, one after the other. Each may take 30 seconds, which a busy machine needs for less
+/// than a test.
+const HOLDERS: usize = 8;
 
 /// Holds the answers of a webhook until it is opened.
 #[derive(Default)]
@@ -124,8 +128,10 @@ impl Narrow {
             }
             answer(review, true, json!({}))
         });
-        let hooks = [hook("h.example.com", &rule(&["UPDATE"], &[""], &["configmaps"]), json!({"timeoutSeconds": 30}))];
-        configure(&mut client, VALIDATING, "h", &hooks, &webhook);
+        let of_maps = rule(&["UPDATE"], &[""], &["configmaps"]);
+        let holds = json!({"timeoutSeconds": 30, "failurePolicy": "Ignore"});
+        let holder = |number| hook(&format!("h{number}.example.com"), &of_maps, holds.clone());
+        configure(&mut client, MUTATING, "h", &Vec::from_iter((0..HOLDERS).map(holder)), &webhook);
         let level_uid = uid(&client.post(LEVELS, &limited("narrow", response)).expect(201));
         client.post(SCHEMAS, &schema("eve", "narrow", 300, "eve")).expect(201);
         let schema_uid = uid(&client.post(SCHEMAS, &schema("ann", "narrow", 300, "ann")).expect(201));
