@@ -128,12 +128,13 @@ pub struct Resources {
 
 #[derive(Debug)]
 struct KnownResources {
-    /// Every resource in every served version, by group, version and plural name.
+    /// Every resource in every version, also in those that are off, by group, version and plural name.
     sorted: Arc<Vec<Arc<Served>>>,
     /// Every resource once, by group and plural name: in its stored version, or in its first served version if the
     /// stored one is not served.
     stored: Vec<Arc<Served>>,
-    /// The versions that serve a table, for each table that several versions serve. They may be of different groups.
+    /// The versions of a table, for each table that has several, also those that are off. They may be of different
+    /// groups.
     several: HashMap<TableId, Arc<[Arc<Served>]>>,
 }
 
@@ -143,7 +144,7 @@ impl KnownResources {
         let mut stored: Vec<_> = all.iter().filter(|of| of.is_first()).cloned().collect();
         stored.sort_by(|a, b| stored_order(a).cmp(&stored_order(b)));
         let mut versions: HashMap<&TableId, Vec<Arc<Served>>> = HashMap::new();
-        all.iter().filter(|of| !of.off).for_each(|of| versions.entry(&of.table).or_default().push(Arc::clone(of)));
+        all.iter().for_each(|of| versions.entry(&of.table).or_default().push(Arc::clone(of)));
         let several = versions.into_iter().filter(|(_, versions)| versions.len() > 1);
         let several = several.map(|(table, versions)| (table.clone(), versions.into())).collect();
         Self { sorted: Arc::new(all), stored, several }
@@ -192,11 +193,11 @@ impl Resources {
         self.defined.subscribe()
     }
 
-    /// Returns the resource with this group, version and plural name. Returns `None` if it is not served.
+    /// Returns the resource with this group, version and plural name. Returns `None` if clients cannot reach it.
     pub fn find(&self, group: &str, version: &str, name: &str) -> Option<Arc<Served>> {
         let known = self.known.load();
         let at = known.sorted.binary_search_by(|of| order(of).cmp(&(group, version, name))).ok()?;
-        Some(known.sorted[at].clone())
+        Some(&known.sorted[at]).filter(|served| !served.off).cloned()
     }
 
     /// Returns whether clients can reach any resource of a built-in group.
@@ -204,12 +205,12 @@ impl Resources {
         self.builtin.iter().any(|of| of.group() == group && !of.off)
     }
 
-    /// Returns every resource in every served version.
+    /// Returns every resource in every version, also in those that are off.
     pub fn all(&self) -> Arc<Vec<Arc<Served>>> {
         self.known.load().sorted.clone()
     }
 
-    /// Returns the versions that serve the objects of a table, by group and version. Returns `None` if there is only
+    /// Returns the versions of a table, by group and version, also those that are off. Returns `None` if there is only
     /// one.
     pub fn versions(&self, table: &TableId) -> Option<Arc<[Arc<Served>]>> {
         self.known.load().several.get(table).cloned()

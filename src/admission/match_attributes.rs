@@ -72,7 +72,8 @@ impl<'a> MatchAttributes<'a> {
         let (own, subresource) = (self.resource(), self.subresource);
         let is_wanted = move |other: &Arc<Served>| {
             let of = &other.resource;
-            (&*of.group, &*of.version, &*of.name) != own
+            !other.off
+                && (&*of.group, &*of.version, &*of.name) != own
                 && (subresource.is_empty() || of.subresources.iter().any(|part| part.name == subresource))
         };
         let all = self.tables.resources.versions(&self.served.table);

@@ -119,7 +119,8 @@ impl Enablement {
         decides.into_iter().find(said).filter(|key| self.said[*key] == "false")
     }
 
-    /// Returns the keys that switch on missing versions, which Kubernetes serves only with a feature gate.
+    /// Returns the keys that switch on what this server does not have. Kubernetes 1.36 serves it only with a feature
+    /// gate, or not at all.
     pub fn absent(&self) -> impl Iterator<Item = &str> {
         let on = |text: &str| text.is_empty() || strconv::parse_bool(text) == Ok(true);
         let is_here = |key: &str| match key.split('/').collect::<Vec<_>>()[..] {

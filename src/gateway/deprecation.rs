@@ -10,8 +10,8 @@ const DEPRECATED: &[([&str; 3], &str)] = &[
     (["", "v1", "endpoints"], "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
 ];
 
-/// Versions that are not stable: group, version and resource, the minor version of Kubernetes 1 that deprecates it, and
-/// the kind to use instead, if the reference names it.
+/// Versions that are not stable and that Kubernetes 1.36 deprecates: group, version and resource, the minor version of
+/// Kubernetes 1 that began to, and the kind to use instead, if the reference names it.
 const UNSTABLE: &[([&str; 3], u8, &str)] = &[
     (["admissionregistration.k8s.io", "v1alpha1", "mutatingadmissionpolicies"], 35, ""),
     (["admissionregistration.k8s.io", "v1alpha1", "mutatingadmissionpolicybindings"], 35, ""),
@@ -34,7 +34,8 @@ const UNSTABLE: &[([&str; 3], u8, &str)] = &[
 /// How many minor versions after its deprecation such a version is removed.
 const MINORS_UNTIL_REMOVAL: u8 = 3;
 
-/// Returns the release of Kubernetes that no longer serves a resource. `None` if that is not settled.
+/// Returns the release of Kubernetes that no longer serves a deprecated resource. `None` if the resource is not
+/// deprecated, or if no release is named.
 pub fn removal(served: &Served) -> Option<String> {
     unstable(served).map(|(since, _)| format!("1.{}", since + MINORS_UNTIL_REMOVAL))
 }

@@ -149,7 +149,7 @@ pub(super) fn route(resources: &Resources, method: &str, path: &str, watch: bool
     let decoded = path::decode(path);
     match path::parse(&decoded) {
         PathKind::Resource(of) => {
-            let served = resources.find(&of.group, &of.version, &of.resource).filter(|served| !served.off);
+            let served = resources.find(&of.group, &of.version, &of.resource);
             let is_nowhere = served.is_none() && !resources.has_group(&of.group);
             objects(served, is_nowhere, of, method, watch)
         }

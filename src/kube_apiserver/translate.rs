@@ -81,7 +81,8 @@ fn apis(given: &ParsedFlags, to: &mut Translation, wrong: &mut Vec<String>) {
     match given.all("runtime-config").join(",").parse::<Enablement>() {
         Ok(enablement) => {
             for key in enablement.absent() {
-                let why = "this server does not have the versions that Kubernetes 1.36 serves only with a feature gate";
+                let why =
+                    "this server does not have it; Kubernetes 1.36 serves it only with a feature gate, or not at all";
                 to.log_lines.push(format!("--runtime-config={key}: {why}"));
             }
             let fair = given.one("enable-priority-and-fairness") != Some("false");

@@ -20,7 +20,7 @@ pub struct Record {
     pub without_managed_fields: bool,
     /// Whether the version of the objects is deprecated.
     pub is_deprecated: bool,
-    /// The release of Kubernetes that no longer serves that version. `None` if that is not settled.
+    /// The release of Kubernetes that no longer serves that version. `None` if none is named.
     pub removed_release: Option<String>,
     /// The object of the request, as JSON.
     pub object: Option<Bytes>,

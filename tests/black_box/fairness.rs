@@ -19,8 +19,8 @@ const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
 const FLAGS: [&str; 5] =
     ["--max-requests-inflight", "100", "--max-mutating-requests-inflight", "100", "--request-timeout-seconds=480"];
 
-/// How many webhooks hold a write, one after the other. Each may take 30 seconds, which a busy machine needs for less
-/// than a test.
+/// How many webhooks hold a write, one after the other. The server gives each up after 30 seconds. On a busy machine, a
+/// test may take longer.
 const HOLDERS: usize = 8;
 
 /// Holds the answers of a webhook until it is opened.

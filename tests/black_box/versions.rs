@@ -48,9 +48,12 @@ fn only_stable_versions_are_on_by_default() {
     let mut client = server.connect();
     assert_eq!(versions(&mut client, "resource.k8s.io"), ["v1"]);
     assert_eq!(versions(&mut client, "internal.apiserver.k8s.io"), [""; 0]);
-    for path in [&*format!("{DEVICES}/v1beta2/deviceclasses"), CANDIDATES, "/apis/internal.apiserver.k8s.io/v1alpha1"] {
+    let group = "/apis/internal.apiserver.k8s.io/v1alpha1";
+    let objects = format!("{group}/storageversions");
+    for path in [&*format!("{DEVICES}/v1beta2/deviceclasses"), CANDIDATES, group, &objects] {
         assert_eq!(client.get(path).status, 404, "{path}");
     }
+    assert_eq!(client.post(&objects, &json!({"metadata": {"name": "apps.deployments"}})).status, 404);
     let documents = client.get("/openapi/v3").expect(200);
     let paths = documents["paths"].as_object().expect("paths");
     assert!(paths.keys().all(|path| !path.contains("alpha") && !path.contains("beta")), "{paths:?}");
@@ -133,7 +136,8 @@ fn objects_of_all_versions_are_the_same_objects() {
         json!({"metadata": {"name": "s"}, "spec": spec})
     };
     let basic = json!({"attributes": {"a": {"int": 1}}});
-    let sent = slice(json!({"name": "a", "basic": basic}));
+    let mut sent = slice(json!({"name": "a", "basic": basic}));
+    sent["spec"]["allNodes"] = false.into(); // as absent, in this version alone
     client.post(&format!("{DEVICES}/v1beta1/resourceslices"), &sent).expect(201);
     let shown = client.get(&format!("{DEVICES}/v1/resourceslices/s")).expect(200);
     assert_eq!(shown["spec"]["devices"], json!([{"name": "a", "attributes": {"a": {"int": 1}}}]));

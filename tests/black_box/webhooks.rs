@@ -33,8 +33,8 @@ pub fn patch(operations: &Value) -> Value {
 const OF_CONTROLLER: &str = "kube-root-ca.crt";
 
 /// Returns whether a review is about a probe, or about an object of a controller, which every webhook matches, too.
-fn is_probe(review: &Value) -> bool {
-    is_probe_of(&review["request"])
+fn is_ignored(review: &Value) -> bool {
+    is_ignored_request(&review["request"])
 }
 
 /// Returns a webhook of a configuration. It matches `rules`, and ConfigMaps for probes.
@@ -79,12 +79,12 @@ pub fn configure(client: &mut Connection, path: &str, name: &str, hooks: &[Value
 /// Returns the requests that a webhook received, without probes.
 pub fn asked(webhook: &Webhook) -> Vec<Value> {
     let reviews = webhook.asked().into_iter().map(|(_, review)| review);
-    reviews.filter(|review| !is_probe(review)).map(|review| review["request"].clone()).collect()
+    reviews.filter(|review| !is_ignored(review)).map(|review| review["request"].clone()).collect()
 }
 
 /// Starts a webhook that allows probes, and answers other reviews by `answers`.
 pub fn but_probes(answers: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Webhook {
-    Webhook::start(move |review| if is_probe(review) { answer(review, true, json!({})) } else { answers(review) })
+    Webhook::start(move |review| if is_ignored(review) { answer(review, true, json!({})) } else { answers(review) })
 }
 
 fn add_label(label: &str) -> Value {
@@ -166,7 +166,7 @@ fn webhooks_receive_every_kind_of_write() {
         let all = webhook.asked();
         let new = all[begun..].iter().map(|(_, review)| &review["request"]).filter(|request| {
             // Excludes writes of controllers, which run at the same time, and probes.
-            request["userInfo"]["username"] == "kubernetes-admin" && !is_probe_of(request)
+            request["userInfo"]["username"] == "kubernetes-admin" && !is_ignored_request(request)
         });
         let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let lines: Vec<String> = new
@@ -514,7 +514,8 @@ fn reviews_show_a_write_as_of_their_phase() {
         let all = webhook.asked().into_iter().filter(|(path, _)| path.starts_with(phase));
         let mut requests = all.map(|(_, review)| review["request"].clone());
         let part = if subresource.is_empty() { Value::Null } else { json!(subresource) };
-        let found = requests.find(|of| of["operation"] == operation && of["subResource"] == part && !is_probe_of(of));
+        let found =
+            requests.find(|of| of["operation"] == operation && of["subResource"] == part && !is_ignored_request(of));
         found.expect("a review")
     };
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}});
@@ -540,6 +541,6 @@ fn reviews_show_a_write_as_of_their_phase() {
     assert!(seen("UPDATE", "scale", "/v")["object"]["metadata"]["managedFields"].is_null());
 }
 
-fn is_probe_of(request: &Value) -> bool {
+fn is_ignored_request(request: &Value) -> bool {
     request["name"].as_str().is_some_and(|name| name.starts_with(PROBE) || name == OF_CONTROLLER)
 }

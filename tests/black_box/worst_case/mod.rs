@@ -165,6 +165,7 @@ impl Search<'_> {
 
     /// Returns how many times as expensive for its size an input that is four times as large is. Returns `None` if the
     /// times are too short to compare.
+    ///
     /// Other work may disturb one of the two measurements: the least of several counts.
     fn growth(&mut self, way: &Way, recipe: &Recipe, size: usize) -> Option<f64> {
         (0..GROWTH_LOOKS).filter_map(|_| self.growth_once(way, recipe, size)).min_by(f64::total_cmp)

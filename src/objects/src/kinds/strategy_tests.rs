@@ -62,7 +62,9 @@ fn has_same_fields(one: &Type, other: &Type, depth: usize) -> bool {
     std::ptr::eq(one, other)
         || depth < 32
             && one.fields.len() == other.fields.len()
-            && fields.zip(others).all(|(a, b)| a.name == b.name && has_same_shape(&a.shape, &b.shape, depth + 1))
+            && fields.zip(others).all(|(a, b)| {
+                (&a.name, a.presence) == (&b.name, b.presence) && has_same_shape(&a.shape, &b.shape, depth + 1)
+            })
 }
 
 fn has_same_shape(one: &Shape, other: &Shape, depth: usize) -> bool {

@@ -98,15 +98,15 @@ fn at_least(least: i64, number: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn validate_status(status: &Value, old: &Value, errors: &mut Errors) {
     let path = Path::root("status");
-    if old.as_object().is_some() {
-        if status != old {
-            let text = shown::text("ResourcePoolStatusRequestStatus", status);
-            errors.push(ErrorKind::Invalid, &path, text, metadata::IMMUTABLE);
-        }
+    let (all, of_all) = (status.list_at(&["conditions"]), path.child("conditions"));
+    if status == old || status.is_null() {
         return;
     }
-    if status.is_null() {
-        return;
+    if old.as_object().is_some() {
+        let text = shown::text("ResourcePoolStatusRequestStatus", status);
+        errors.push(ErrorKind::Invalid, &path, text, metadata::IMMUTABLE);
+    } else {
+        conditions::validate(all, &of_all, errors);
     }
     let count = status.at(&["poolCount"]);
     if count.is_null() {
@@ -116,16 +116,14 @@ fn validate_status(status: &Value, old: &Value, errors: &mut Errors) {
     let pools = status.list_at(&["pools"]);
     let limit = usize::try_from(LIMIT_MAX).unwrap_or(usize::MAX);
     device::each(pools, limit, &path.child("pools"), errors, &mut validate_pool);
-    let (all, path) = (status.list_at(&["conditions"]), path.child("conditions"));
-    conditions::validate(all, &path, errors);
     if all.len() > CONDITIONS_MAX {
-        return errors.too_many(&path, all.len(), CONDITIONS_MAX);
+        return errors.too_many(&of_all, all.len(), CONDITIONS_MAX);
     }
     // The reference finds conditions of the same type by two rules.
     for (index, condition) in all.iter().enumerate() {
         let kind = condition.at(&["type"]);
         if all[..index].iter().any(|before| before.at(&["type"]) == kind) {
-            errors.duplicate(&path.index(index), condition);
+            errors.duplicate(&of_all.index(index), condition);
         }
     }
 }

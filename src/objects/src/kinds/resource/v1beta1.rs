@@ -36,7 +36,22 @@ pub const TEMPLATE: &[Conversion] = conversions!(
 );
 
 /// Conversions of ResourceSlices.
-pub const SLICE: &[Conversion] = conversions!(|slice| devices(slice, lift), |slice| devices(slice, lower));
+pub const SLICE: &[Conversion] = conversions!(
+    |slice| {
+        forget_zeros(slice);
+        devices(slice, lift);
+    },
+    |slice| devices(slice, lower)
+);
+
+/// Removes members whose zero value means in this version that they are absent. Later versions refuse these values.
+fn forget_zeros(slice: &mut Value) {
+    for (field, zero) in [("nodeName", Value::from("")), ("allNodes", false.into())] {
+        if *slice.at(&["spec", field]) == zero {
+            slice.remove_at(&["spec", field]);
+        }
+    }
+}
 
 /// Changes the requests of a claim.
 fn requests(spec: Option<&mut Value>, change: fn(&mut Map)) {
@@ -124,5 +139,7 @@ mod tests {
         let new = value!({"spec": {"devices": [{"name": "a", "allNodes": true}, {"name": "b"}]}});
         assert_eq!(changed(SLICE, V1BETA1, V1, &old), new);
         assert_eq!(changed(SLICE, V1, V1BETA1, &new), old);
+        let zeros = value!({"spec": {"nodeName": "", "allNodes": false, "driver": ""}});
+        assert_eq!(changed(SLICE, V1BETA1, V1, &zeros), value!({"spec": {"driver": ""}}));
     }
 }
