@@ -200,6 +200,15 @@ impl Resources {
         Some(&known.sorted[at]).filter(|served| !served.off).cloned()
     }
 
+    /// Returns the resource whose objects have this kind in this version. Returns `None` if clients cannot reach it.
+    pub fn with_kind(&self, group: &str, version: &str, kind: &str) -> Option<Arc<Served>> {
+        let is_it = |of: &&Arc<Served>| {
+            let own = of.kind();
+            !of.off && (&*own.group, &*own.version, &*own.name) == (group, version, kind)
+        };
+        self.known.load().sorted.iter().find(is_it).cloned()
+    }
+
     /// Returns whether clients can reach any resource of a built-in group.
     pub fn has_group(&self, group: &str) -> bool {
         self.builtin.iter().any(|of| of.group() == group && !of.off)

@@ -20,12 +20,7 @@ use crate::unreadable::skip_unreadable;
 /// # Errors
 /// The resource does not exist. The error has the reference's wording.
 pub fn resource(tables: &Tables, kind: &ParamKind) -> Result<Arc<Served>, String> {
-    let all = tables.resources.all();
-    let is_it = |served: &&Arc<Served>| {
-        let own = GroupVersionKind::of(served, "");
-        !served.off && (own.group == kind.group) && (own.version == kind.version) && (own.kind == kind.kind)
-    };
-    let found = all.iter().find(is_it).cloned();
+    let found = tables.resources.with_kind(&kind.group, &kind.version, &kind.kind);
     found.ok_or_else(|| format!("failed to find resource referenced by paramKind: '{kind}'"))
 }
 

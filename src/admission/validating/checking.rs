@@ -68,14 +68,8 @@ fn compiler(spec: &Value, served: &Arc<Served>, params: Option<&Arc<Served>>) ->
 }
 
 fn params(resources: &Resources, kind: &Value) -> Option<Arc<Served>> {
-    let version = kind.str_at(&["apiVersion"]);
-    let (group, version) = api_version::split(version);
-    let is_it = |served: &&Arc<Served>| {
-        let own = GroupVersionKind::of(served, "");
-        !served.off
-            && (own.group.as_str(), own.version.as_str(), own.kind.as_str()) == (group, version, kind.str_at(&["kind"]))
-    };
-    resources.all().iter().find(is_it).cloned()
+    let (group, version) = api_version::split(kind.str_at(&["apiVersion"]));
+    resources.with_kind(group, version, kind.str_at(&["kind"]))
 }
 
 /// Returns the kinds that rules name without wildcards, by their names.
